@@ -1,0 +1,104 @@
+"""recall: an embedded memory engine for AI agents.
+
+    from recall import Memory
+
+    with Memory.open("path/to/memory") as memory:
+        for hit in memory.recall("数据库怎么迁移？").hits:
+            print(hit.topic.id, hit.score)
+
+Names are loaded on first use, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recall.config import Config
+    from recall.errors import (
+        ConfigError,
+        EncoderError,
+        IndexFormatError,
+        LockedError,
+        MissingExtraError,
+        ModelNotFoundError,
+        RecallError,
+        TopicError,
+        UnsafePathError,
+    )
+    from recall.index.base import Encoder, VectorIndex
+    from recall.index.sync import SyncReport
+    from recall.memory.memory import Memory, RecallEvent, RootStatus
+    from recall.search.prefetch import Delivery, Prefetch, PrefetchEvent
+    from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
+    from recall.store.layout import Layout
+    from recall.store.topics import Entry, MemoryType, Scope, Topic
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "recall.config": ("Config",),
+    "recall.errors": (
+        "ConfigError",
+        "EncoderError",
+        "IndexFormatError",
+        "LockedError",
+        "MissingExtraError",
+        "ModelNotFoundError",
+        "RecallError",
+        "TopicError",
+        "UnsafePathError",
+    ),
+    "recall.index.base": ("Encoder", "VectorIndex"),
+    "recall.index.sync": ("SyncReport",),
+    "recall.memory.memory": ("Memory", "RecallEvent", "RootStatus"),
+    "recall.search.prefetch": ("Delivery", "Prefetch", "PrefetchEvent"),
+    "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
+    "recall.store.layout": ("Layout",),
+    "recall.store.topics": ("Entry", "MemoryType", "Scope", "Topic"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "Coverage",
+    "Delivery",
+    "Drop",
+    "Encoder",
+    "EncoderError",
+    "Entry",
+    "Hit",
+    "IndexFormatError",
+    "Layout",
+    "LockedError",
+    "Memory",
+    "MemoryType",
+    "MissingExtraError",
+    "ModelNotFoundError",
+    "Phase",
+    "Point",
+    "Prefetch",
+    "PrefetchEvent",
+    "Recall",
+    "RecallError",
+    "RecallEvent",
+    "RootStatus",
+    "Scope",
+    "Strategy",
+    "SyncReport",
+    "Topic",
+    "TopicError",
+    "UnsafePathError",
+    "VectorIndex",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

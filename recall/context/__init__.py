@@ -1,0 +1,1 @@
+"""Everything that becomes text for the model."""

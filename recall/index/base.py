@@ -1,0 +1,100 @@
+"""The two seams of the index: what turns text into vectors, and what finds the nearest of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recall.errors import EncoderError
+
+Vectors = NDArray[np.float32]
+"""Shape (n, dim), rows of unit length."""
+
+Vector = NDArray[np.float32]
+"""Shape (dim,), of unit length."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Text to vectors of unit length.
+
+    Attributes:
+        name: what people call the model.
+        fingerprint: changes whenever the same text could get another vector (weights, prefixes, dimension, head).
+        dim: length of a vector.
+        chunk_tokens: estimated tokens (text.chunks) up to which a text is certainly read whole.
+        floor: fused score (search.fusion) below which a hit is taken for chance.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - described in the class docstring, as attributes
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102 - same
+    @property
+    def dim(self) -> int: ...  # noqa: D102 - same
+    @property
+    def chunk_tokens(self) -> int: ...  # noqa: D102 - same
+    @property
+    def floor(self) -> float: ...  # noqa: D102 - same
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, shape (n, dim)."""
+        ...
+
+    def encode_query(self, text: str) -> Vector:
+        """The query's vector, shape (dim,); all zero when the text says nothing that the model knows."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """Nearest neighbours by inner product of unit vectors, under string keys."""
+
+    def upsert(self, keys: Sequence[str], vectors: Vectors) -> None:
+        """Adds the rows, replacing those of keys that are there; within one call the last row of a key wins."""
+        ...
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Forgets the keys; unknown ones are ignored."""
+        ...
+
+    def search(self, vector: Vector, k: int) -> list[tuple[str, float]]:
+        """The k best keys with their inner product, best first, equal ones by key; fewer when there are fewer."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the index into the folder; a reader sees the old one or the new one, never a mixture."""
+        ...
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The index that was saved there.
+
+        Raises:
+            IndexFormatError: absent, damaged or of another kind.
+        """
+        ...
+
+    def __len__(self) -> int:
+        """How many keys it holds."""
+        ...
+
+
+def check_vectors(vectors: NDArray[np.floating], *, rows: int, dim: int) -> Vectors:
+    """The vectors as float32 rows of unit length; all-zero rows stay zero.
+
+    Raises:
+        EncoderError: of another shape than (rows, dim).
+    """
+    if vectors.shape != (rows, dim):
+        raise EncoderError(f"expected vectors of shape ({rows}, {dim}), got {vectors.shape}")
+    out = np.ascontiguousarray(vectors, dtype=np.float32)
+    lengths = np.linalg.norm(out, axis=1, keepdims=True)
+    return np.divide(out, lengths, out=np.zeros_like(out), where=lengths > 0)
+
+
+def usable(vectors: Vectors) -> NDArray[np.bool_]:
+    """Which rows can be compared: finite and not all zero. Shape (n,)."""
+    finite: NDArray[np.bool_] = np.isfinite(vectors).all(axis=1)
+    return finite & (np.abs(vectors).max(axis=1, initial=0.0) > 0)

@@ -1,0 +1,93 @@
+"""Exact nearest neighbours in plain numpy: the oracle that every other index is tested against."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from recall.errors import IndexFormatError
+from recall.index.base import Vector, Vectors, check_vectors
+from recall.index.bundle import open_bundle, write_bundle
+
+_FILE: Final = "flat.bundle"
+
+
+def nearest(rows: Vectors, vector: Vector, k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Inner products and numbers of the k best rows, best first, equal ones in row order; shapes (min(k, n),)."""
+    scores = rows @ vector
+    best = np.lexsort((np.arange(len(scores)), -scores))[:k]
+    return scores[best], best.astype(np.int64)
+
+
+class FlatIndex:
+    """VectorIndex over one array; every search looks at every row.
+
+    Args:
+        dim: length of a vector.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self._keys: list[str] = []
+        self._rows: Vectors = np.zeros((0, dim), np.float32)
+
+    def upsert(self, keys: Sequence[str], vectors: Vectors) -> None:
+        """Adds the rows, replacing those of keys that are there; within one call the last row of a key wins.
+
+        Raises:
+            EncoderError: the vectors are not of shape (len(keys), dim).
+        """
+        rows = check_vectors(vectors, rows=len(keys), dim=self.dim)
+        latest = {key: row for row, key in enumerate(keys)}
+        self.remove(list(latest))
+        self._keys = [*self._keys, *latest]
+        self._rows = np.vstack([self._rows, rows[list(latest.values())]])
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Forgets the keys; unknown ones are ignored."""
+        gone = set(keys)
+        stay = [number for number, key in enumerate(self._keys) if key not in gone]
+        self._keys = [self._keys[number] for number in stay]
+        self._rows = self._rows[stay]
+
+    def search(self, vector: Vector, k: int) -> list[tuple[str, float]]:
+        """The k best keys with their inner product, best first, equal ones by key; none for an all-zero vector."""
+        if k <= 0 or not self._keys or not np.any(vector):
+            return []
+        scores = self._rows @ vector
+        ranked = sorted(zip(self._keys, scores.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
+        return ranked[:k]
+
+    def save(self, folder: Path) -> None:
+        """Writes the index into the folder as one file, exchanged in one step."""
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = folder / f"{_FILE}.new"
+        fresh.unlink(missing_ok=True)
+        keys = msgspec.json.encode(self._keys)
+        write_bundle(fresh, {"keys": np.frombuffer(keys, np.uint8), "rows": self._rows})
+        fresh.replace(folder / _FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The index that was saved there.
+
+        Raises:
+            IndexFormatError: absent, damaged or of another kind.
+        """
+        arrays = open_bundle(folder / _FILE)
+        try:
+            rows, keys = arrays["rows"], msgspec.json.decode(arrays["keys"].tobytes(), type=list[str])
+        except (KeyError, msgspec.DecodeError) as error:
+            raise IndexFormatError(f"{folder / _FILE}: not a saved index: {error}") from error
+        if rows.ndim != 2 or len(keys) != len(rows):
+            raise IndexFormatError(f"{folder / _FILE}: {len(keys)} keys for an array of shape {rows.shape}")
+        index = cls(rows.shape[1])
+        index._keys, index._rows = keys, np.array(rows, np.float32)
+        return index
+
+    def __len__(self) -> int:
+        """How many keys it holds."""
+        return len(self._keys)

@@ -1,0 +1,379 @@
+"""Keeps the derived data true to the files: a pure plan, then its application in small committed steps.
+
+Words come first and are searchable at once; vectors follow, newest topic first, and may be interrupted at any time:
+what is committed stays, the rest is found pending by the next run.
+"""
+
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from recall.errors import TopicError
+from recall.index.base import Encoder, Vectors, usable
+from recall.index.catalog import (
+    Catalog,
+    Known,
+    Pending,
+    Record,
+    advance,
+    drop_paths,
+    move_record,
+    put_record,
+    set_meta,
+)
+from recall.index.postings import Document, Segment
+from recall.index.vectors import VectorFile
+from recall.store.files import read_text
+from recall.store.scan import Scan, Skipped, SourceFile
+from recall.store.topics import Scope, parse_topic
+from recall.text.chunks import chunk_topic
+
+Progress = Callable[[str, int, int], None]
+"""Called with the stage (`words` or `vectors`), how many topics are done, and how many there are."""
+
+_BATCH_FILES: Final = 2000
+_BATCH_CHUNKS: Final = 32
+_MAX_SEGMENTS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """What differs between the folder and the catalog.
+
+    Attributes:
+        read: files that are new or look changed, newest first.
+        gone: paths in the catalog without a file.
+        kept: how many files look untouched.
+    """
+
+    read: tuple[SourceFile, ...]
+    gone: tuple[str, ...]
+    kept: int
+
+
+def plan(known: Mapping[str, Known], files: Sequence[SourceFile], *, full: bool = False) -> SyncPlan:
+    """The difference between what the catalog knows and what the scan found.
+
+    Args:
+        known: from `Catalog.known`, by path.
+        files: from `store.scan.scan`.
+        full: read every file, also those that look untouched.
+    """
+    read = tuple(file for file in files if full or file.path not in known or not known[file.path].matches(file))
+    present = {file.path for file in files}
+    gone = tuple(path for path in known if path not in present)
+    return SyncPlan(read, gone, len(files) - len(read))
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one synchronisation did. Every .md file below the root is in exactly one of the first five groups.
+
+    Attributes:
+        added: paths of new topics.
+        changed: paths of topics whose text changed.
+        moved: new paths of topics whose file was renamed or moved, with the same text.
+        kept: number of topics that were as before.
+        skipped: files that are no topics, with the reason.
+        failed: files that could not be read, with the reason.
+        removed: paths of topics whose file is gone.
+        warnings: oddities of files that were indexed all the same.
+        embedded: chunks that the model was asked for.
+        reused: chunks whose vector was there already.
+        unembedded: topics that stay without vectors, with the reason.
+        note: why the work could not be finished, "" when it could.
+        duration_s: wall time in seconds.
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    kept: int = 0
+    skipped: tuple[tuple[str, str], ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    removed: tuple[str, ...] = ()
+    warnings: tuple[tuple[str, str], ...] = ()
+    embedded: int = 0
+    reused: int = 0
+    unembedded: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+    duration_s: float = 0.0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What reading some files brought."""
+
+    records: list[Record] = field(default_factory=list)
+    moves: list[tuple[int, SourceFile, float]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+
+def apply_words(
+    catalog: Catalog,
+    scan: Scan,
+    *,
+    scope: Scope,
+    max_bytes: int,
+    full: bool = False,
+    on_progress: Progress | None = None,
+) -> SyncReport:
+    """Brings topics and postings up to date with the folder; one commit a batch of files.
+
+    Raises:
+        OSError: the cache folder is full or cannot be written; what was committed before stays.
+    """
+    known = catalog.known()
+    todo = plan(known, scan.files, full=full)
+    gone = {known[path].digest: path for path in todo.gone}
+    report = SyncReport(kept=todo.kept, skipped=tuple((skip.path, _why(skip)) for skip in scan.skipped))
+    for at in range(0, len(todo.read), _BATCH_FILES):
+        part = todo.read[at : at + _BATCH_FILES]
+        batch = _read_files(
+            part, known, gone, next_doc=int(catalog.meta()["next_doc"]), scope=scope, max_bytes=max_bytes
+        )
+        _commit_words(catalog, batch)
+        report = _reported(report, batch, known)
+        if on_progress:
+            on_progress("words", min(at + _BATCH_FILES, len(todo.read)), len(todo.read))
+    # A path whose text moved away may have been taken over by another file in the meantime; then it is not gone.
+    removed = tuple(path for path in todo.gone if path in gone.values())
+    stale = [path for path in catalog.problems() if path not in {file.path for file in scan.files}]
+    if removed or stale:
+        with catalog.transaction() as write:
+            drop_paths(write, removed)
+            write.executemany("DELETE FROM problems WHERE path = ?", [(path,) for path in stale])
+            advance(write)
+    tidy_segments(catalog)
+    return replace(report, removed=removed, warnings=tuple(_flat(catalog.warnings())))
+
+
+def _why(skipped: Skipped) -> str:
+    return f"{skipped.reason}, {skipped.detail}" if skipped.detail else str(skipped.reason)
+
+
+def _flat(warnings: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    return ((path, text) for path, texts in warnings.items() for text in texts)
+
+
+def _reported(report: SyncReport, batch: _Batch, known: Mapping[str, Known]) -> SyncReport:
+    fresh = [record.topic.path for record in batch.records]
+    moved = tuple(source.path for _, source, _ in batch.moves if source.path not in known)
+    return replace(
+        report,
+        added=(*report.added, *(path for path in fresh if path not in known)),
+        changed=(*report.changed, *(path for path in fresh if path in known)),
+        moved=(*report.moved, *moved),
+        kept=report.kept + len(batch.moves) - len(moved),
+        failed=(*report.failed, *batch.failed.items()),
+    )
+
+
+def _read_files(
+    files: Sequence[SourceFile],
+    known: Mapping[str, Known],
+    gone: dict[bytes, str],
+    *,
+    next_doc: int,
+    scope: Scope,
+    max_bytes: int,
+) -> _Batch:
+    """Reads the files; takes from `gone` what turns up under a new path."""
+    batch = _Batch()
+    for source in files:
+        try:
+            text, warnings = read_text(source.file, max_bytes=max_bytes)
+            digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            topic = parse_topic(text, path=source.path, scope=scope, mtime=source.mtime_ns / 1e9, file=source.file)
+        except FileNotFoundError:
+            batch.left.append(source.path)
+            continue
+        except (TopicError, OSError) as error:
+            batch.failed[source.path] = _reason(error)
+            continue
+        before = known.get(source.path)
+        if before is None and digest in gone and _same_title(gone[digest], source.path, topic.title):
+            before = known[gone.pop(digest)]
+        if before is not None and before.digest == digest:
+            batch.moves.append((before.doc, source, topic.modified))
+            continue
+        batch.records.append(Record(next_doc + len(batch.records), source, digest, topic, warnings))
+    return batch
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _same_title(old: str, new: str, title: str) -> bool:
+    """False when the title came from the file name: another name is then another text."""
+    return Path(old).stem == Path(new).stem or title != Path(new).stem
+
+
+def _commit_words(catalog: Catalog, batch: _Batch) -> None:
+    segment = Segment.build(
+        Document.of(record.doc, title=record.topic.title, description=record.topic.description, body=record.topic.body)
+        for record in batch.records
+    )
+    name = ""
+    if batch.records:
+        name = uuid.uuid4().hex
+        segment.write(segment_file(catalog, name))
+    with catalog.transaction() as write:
+        for record in batch.records:
+            put_record(write, record)
+        for move in batch.moves:
+            move_record(write, *move)
+        read = [*(record.topic.path for record in batch.records), *(source.path for _, source, _ in batch.moves)]
+        write.executemany("DELETE FROM problems WHERE path = ?", [(path,) for path in read])
+        drop_paths(write, batch.failed)
+        write.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?)", batch.failed.items())
+        if name:
+            write.execute("INSERT INTO segments VALUES (?)", (name,))
+            set_meta(write, {"next_doc": str(batch.records[-1].doc + 1)})
+        advance(write)
+
+
+def segment_file(catalog: Catalog, name: str) -> Path:
+    """Where the postings segment of that name lies."""
+    return catalog.file.parent / f"{name}.postings"
+
+
+def tidy_segments(catalog: Catalog) -> None:
+    """Merges the small postings files when there are many or much in them is dead, and deletes files nobody names."""
+    names = [name for (name,) in catalog.read("SELECT name FROM segments")]
+    alive = np.asarray([doc for (doc,) in catalog.read("SELECT doc FROM topics")], np.int64)
+    segments = sorted((Segment.open(segment_file(catalog, name)) for name in names), key=lambda part: len(part.docs))
+    total = sum(len(segment.docs) for segment in segments)
+    wasteful = total > 2 * len(alive) + _BATCH_FILES
+    if wasteful or len(segments) > _MAX_SEGMENTS:
+        # The two largest stay as they are, so that one changed file never rewrites the postings of all.
+        victims = segments if wasteful else segments[:-2]
+        merged = Segment.merge([(segment, np.isin(segment.docs, alive)) for segment in victims])
+        fresh = uuid.uuid4().hex
+        merged.write(segment_file(catalog, fresh))
+        with catalog.transaction() as write:
+            write.executemany("DELETE FROM segments WHERE name = ?", [(victim.name,) for victim in victims])
+            write.execute("INSERT INTO segments VALUES (?)", (fresh,))
+            advance(write)
+        names = [*(segment.name for segment in segments if segment not in victims), fresh]
+    for file in catalog.file.parent.glob("*.postings"):
+        if file.stem not in names:
+            file.unlink(missing_ok=True)
+
+
+def apply_vectors(
+    catalog: Catalog,
+    encoder: Encoder,
+    *,
+    limit: int | None = None,
+    stop: threading.Event | None = None,
+    on_progress: Progress | None = None,
+) -> SyncReport:
+    """Gives topics their vectors, newest first, in small committed steps.
+
+    Args:
+        catalog: what to complete.
+        encoder: the model; another one than last time makes all vectors anew.
+        limit: topics at most; None for all that are pending.
+        stop: set it to stop after the present step.
+        on_progress: told after every step.
+
+    Raises:
+        EncoderError: the model does not work; nothing is lost.
+        OSError: the cache folder is full or cannot be written; what was committed before stays.
+    """
+    if catalog.meta()["encoder"] != encoder.fingerprint:
+        catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
+        _delete_old_vectors(catalog)
+    ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
+    total = min(total, limit) if limit is not None else total
+    report, done = SyncReport(), 0
+    while done < total and not (stop and stop.is_set()):
+        step = _take(catalog.pending(min(_BATCH_CHUNKS, total - done)), encoder.chunk_tokens)
+        if not step:
+            break
+        report = _commit_vectors(catalog, encoder, step, report)
+        done += len(step)
+        if on_progress:
+            on_progress("vectors", done, total)
+    return report
+
+
+def _take(pending: Sequence[Pending], budget: int) -> list[tuple[Pending, list[str]]]:
+    """The first topics with their chunks, about one batch of chunks, at least one topic."""
+    step: list[tuple[Pending, list[str]]] = []
+    size = 0
+    for topic in pending:
+        texts = [chunk.text for chunk in chunk_topic(topic.title, topic.description, topic.body, budget=budget)]
+        if step and size + len(texts) > _BATCH_CHUNKS:
+            break
+        step.append((topic, texts))
+        size += len(texts)
+    return step
+
+
+def _commit_vectors(
+    catalog: Catalog, encoder: Encoder, step: Sequence[tuple[Pending, list[str]]], report: SyncReport
+) -> SyncReport:
+    digests = {text: blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for _, ts in step for text in ts}
+    rows = catalog.rows_of(digests.values())
+    fresh = [text for text, digest in digests.items() if digest not in rows]
+    vectors = encoder.encode_documents(fresh)
+    good = usable(vectors) if fresh else np.zeros(0, np.bool_)
+    first = int(catalog.meta()["rows"])
+    stored = [digests[text] for text, fine in zip(fresh, good, strict=True) if fine]
+    if stored:
+        _vector_file(catalog).append(vectors[good], at=first)
+    numbered = {digest: first + number for number, digest in enumerate(stored)}
+    rows.update(numbered)
+    unembedded = []
+    with catalog.transaction() as write:
+        write.executemany("INSERT INTO vectors VALUES (?, ?)", [(row, digest) for digest, row in numbered.items()])
+        set_meta(write, {"rows": str(first + len(stored))})
+        for topic, texts in step:
+            placed = [(topic.doc, number, rows.get(digests[text])) for number, text in enumerate(texts)]
+            _put_chunks(write, topic, [(doc, number, row) for doc, number, row in placed if row is not None])
+            if not all(row is not None for *_, row in placed):
+                unembedded.append((topic.path, "the model gave no usable vector for it; found by its words only"))
+        write.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?)", unembedded)
+        advance(write)
+    return replace(
+        report,
+        embedded=report.embedded + len(fresh),
+        reused=report.reused + len(digests) - len(fresh),
+        unembedded=(*report.unembedded, *unembedded),
+    )
+
+
+def _put_chunks(write: sqlite3.Connection, topic: Pending, chunks: Sequence[tuple[int, int, int]]) -> None:
+    """Notes a topic's vectors, unless the topic changed while they were made."""
+    done = write.execute("UPDATE topics SET embedded = 1 WHERE doc = ?", (topic.doc,))
+    if done.rowcount:
+        write.executemany("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", chunks)
+
+
+def _vector_file(catalog: Catalog) -> VectorFile:
+    meta = catalog.meta()
+    return VectorFile(catalog.file.parent / meta["vectors"], int(meta["dim"]))
+
+
+def _delete_old_vectors(catalog: Catalog) -> None:
+    """Removes vector files that the catalog does not name; who has one mapped keeps reading it."""
+    current = catalog.meta()["vectors"]
+    for file in catalog.file.parent.glob("*.vectors"):
+        if file.name != current:
+            file.unlink(missing_ok=True)
+
+
+def stored_vectors(catalog: Catalog, meta: Mapping[str, str]) -> Vectors:
+    """The committed rows, mapped, shape (rows, dim)."""
+    return VectorFile(catalog.file.parent / meta["vectors"], int(meta["dim"])).view(int(meta["rows"]))

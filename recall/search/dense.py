@@ -1,0 +1,87 @@
+"""Ranking by meaning: the topics whose chunks lie nearest to the query's vector. A topic counts by its best chunk."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recall.index.base import Vector, Vectors
+from recall.index.snapshot import Snapshot
+
+Nearest = Callable[[Vectors, Vector, int], tuple[NDArray[np.float32], NDArray[np.int64]]]
+"""The k best rows for a vector: inner products, best first, and row numbers; in `index.faiss` and `index.flat`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Near:
+    """Topics of one snapshot with their best chunk; parallel arrays.
+
+    Attributes:
+        positions: each topic once.
+        cosines: of the query with the best chunk.
+        chunks: number of that chunk in its topic.
+    """
+
+    positions: NDArray[np.int64]
+    cosines: NDArray[np.float32]
+    chunks: NDArray[np.int64]
+
+
+def nearest_topics(
+    snapshot: Snapshot, vector: Vector, count: int, *, allowed: NDArray[np.bool_], nearest: Nearest
+) -> Near:
+    """The `count` allowed topics that lie nearest, best first; fewer when there are fewer.
+
+    Args:
+        snapshot: where to look.
+        vector: the query, of unit length, shape (dim,).
+        count: topics wanted.
+        allowed: which topics may be found, shape (n,).
+        nearest: exact search over rows.
+    """
+    depth = 2 * count
+    while True:
+        scores, rows = nearest(snapshot.rows, vector, depth)
+        chunks, source = _chunks_of(snapshot, rows)
+        owners = snapshot.chunk_owner[chunks]
+        keep = allowed[owners]
+        positions, first = np.unique(owners[keep], return_index=True)
+        if len(positions) >= count or depth >= len(snapshot.rows):
+            # np.unique gives the first place of each topic, which is its best chunk, since rows come best first.
+            best = np.sort(first)[:count]
+            chosen = chunks[keep][best]
+            return Near(owners[keep][best], scores[source][keep][best], _chunk_numbers(snapshot, chosen))
+        depth *= 4
+
+
+def _chunks_of(snapshot: Snapshot, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Chunks whose vector is one of the rows, in the order of the rows, and for each the place of its row there."""
+    by_row = snapshot.chunk_row[snapshot.chunks_by_row]
+    start, stop = np.searchsorted(by_row, rows, "left"), np.searchsorted(by_row, rows, "right")
+    source = np.repeat(np.arange(len(rows)), stop - start)
+    offset = np.arange(len(source)) - np.repeat(np.cumsum(stop - start) - (stop - start), stop - start)
+    return snapshot.chunks_by_row[start[source] + offset], source
+
+
+def _chunk_numbers(snapshot: Snapshot, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each chunk in its topic, counted from 0."""
+    return chunks - np.searchsorted(snapshot.chunk_owner, snapshot.chunk_owner[chunks], "left")
+
+
+def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> Near:
+    """The given topics with their best chunk; those without vectors are left out."""
+    start = np.searchsorted(snapshot.chunk_owner, positions, "left")
+    stop = np.searchsorted(snapshot.chunk_owner, positions, "right")
+    have = stop > start
+    start, sizes, positions = start[have], (stop - start)[have], positions[have]
+    if not len(positions):
+        return Near(positions, np.zeros(0, np.float32), np.zeros(0, np.int64))
+    begin = np.cumsum(sizes) - sizes
+    inside = np.arange(sizes.sum()) - np.repeat(begin, sizes)
+    scores = snapshot.rows[snapshot.chunk_row[np.repeat(start, sizes) + inside]] @ vector
+    best = np.maximum.reduceat(scores, begin)
+    # The first chunk that reaches its topic's best score.
+    is_best = np.flatnonzero(scores == np.repeat(best, sizes))
+    _, first = np.unique(np.repeat(np.arange(len(sizes)), sizes)[is_best], return_index=True)
+    return Near(positions, best, inside[is_best[first]])

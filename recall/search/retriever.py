@@ -1,0 +1,134 @@
+"""One query over the snapshots of all scopes: the founding heuristic, or words and meaning together."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recall.index.base import Vector
+from recall.index.snapshot import Snapshot
+from recall.search.dense import Nearest
+from recall.search.fusion import Scored, fuse
+from recall.search.lexical import score_words
+from recall.search.types import Coverage, Hit
+from recall.store.scan import scan_key
+
+_LONGEST_QUERY: Final = 8000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hits of one search.
+
+    Attributes:
+        hits: best first.
+        best: the best score that any topic reached, also one below the floor; None when nothing was scored.
+    """
+
+    hits: tuple[Hit, ...] = ()
+    best: float | None = None
+
+
+def bounded(query: str) -> str:
+    """The query cut to a length that costs no time: its beginning and its end, where people ask."""
+    if len(query) <= _LONGEST_QUERY:
+        return query
+    half = _LONGEST_QUERY // 2
+    return f"{query[:half]}\n{query[-half:]}"
+
+
+def search_heuristic(snapshots: Sequence[Snapshot], query: str, k: int, *, exclude: Collection[str] = ()) -> Found:
+    """The founding scorer's k best topics: score, then newer first, then scan order, project before user."""
+    ranked: list[tuple[float, float, int, object, int]] = []
+    for number, (snapshot, words) in enumerate(zip(snapshots, score_words(snapshots, query), strict=True)):
+        points = np.where(allowed_mask(snapshot, exclude), words.heuristic, 0)
+        for at in _leaders(points, snapshot.mtimes, k):
+            key = scan_key(snapshot.paths[at])
+            ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
+    ranked.sort()
+    chosen = [(number, Scored(-points, at, None, 0.0, 0)) for points, _, number, _, at in ranked[:k]]
+    return Found(_hits(snapshots, chosen, lexical=False), -ranked[0][0] if ranked else None)
+
+
+def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Positions of the k best by points and time, with all that tie with the last of them; none without points."""
+    positive = np.flatnonzero(points)
+    if len(positive) <= k:
+        return positive
+    order = positive[np.lexsort((-mtimes[positive], -points[positive]))]
+    last = order[k - 1]
+    ties = (points[order[k:]] == points[last]) & (mtimes[order[k:]] == mtimes[last])
+    return order[: k + int(np.count_nonzero(ties))]
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """Words and meaning together.
+
+    Attributes:
+        nearest: exact search over rows.
+        floor: fused score below which a topic is taken for chance.
+        encoder: fingerprint of the model that encodes queries; vectors of another one are not compared.
+    """
+
+    nearest: Nearest
+    floor: float
+    encoder: str
+
+    def search(
+        self, snapshots: Sequence[Snapshot], query: str, vector: Vector | None, k: int, *, exclude: Collection[str] = ()
+    ) -> Found:
+        """The k best topics at or above the floor, over all snapshots.
+
+        Args:
+            snapshots: where to look; one with vectors of another model is searched by its words.
+            query: the words.
+            vector: their vector, shape (dim,); None judges by words alone.
+            k: topics wanted.
+            exclude: ids of topics that may not be found.
+        """
+        scored: list[tuple[int, Scored]] = []
+        for number, (snapshot, words) in enumerate(zip(snapshots, score_words(snapshots, query), strict=True)):
+            allowed = allowed_mask(snapshot, exclude)
+            known = vector if snapshot.encoder == self.encoder else None
+            found = fuse(snapshot, words.coverage, known, k, allowed=allowed, nearest=self.nearest)
+            scored.extend((number, item) for item in found)
+        scored.sort(key=lambda pair: (-pair[1].score, pair[0], pair[1].position))
+        good = [pair for pair in scored[:k] if pair[1].score >= self.floor]
+        return Found(_hits(snapshots, good, lexical=True), scored[0][1].score if scored else None)
+
+
+def allowed_mask(snapshot: Snapshot, exclude: Collection[str]) -> NDArray[np.bool_]:
+    """Which topics may be found, shape (n,)."""
+    if not exclude:
+        return np.ones(len(snapshot), np.bool_)
+    barred = frozenset(exclude)
+    return np.fromiter((snapshot.id_of(at) not in barred for at in range(len(snapshot))), np.bool_, len(snapshot))
+
+
+def _hits(snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], *, lexical: bool) -> tuple[Hit, ...]:
+    """The chosen topics, read from the catalog; those that are gone by now are left out."""
+    topics = {
+        number: snapshot.topics([item.position for at, item in chosen if at == number])
+        for number, snapshot in enumerate(snapshots)
+    }
+    return tuple(
+        Hit(
+            topics[number][item.position],
+            item.score,
+            cosine=item.cosine,
+            lexical=item.coverage if lexical else None,
+            chunk=item.chunk,
+        )
+        for number, item in chosen
+        if item.position in topics[number]
+    )
+
+
+def coverage_of(snapshots: Sequence[Snapshot], note: str = "") -> Coverage:
+    """How much of the memory could take part in an answer."""
+    topics = sum(len(snapshot) for snapshot in snapshots)
+    embedded = int(sum(np.count_nonzero(snapshot.embedded) for snapshot in snapshots))
+    return Coverage(topics, embedded, note)

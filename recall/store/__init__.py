@@ -1,0 +1,1 @@
+"""Memory files on disk: finding folders, scanning them, parsing topics. The only package that writes memory files."""

@@ -1,0 +1,163 @@
+"""Reading and writing single files safely: no hang on a pipe, no half-written file, no way out of a folder.
+
+Line ends are never translated: what is in the file is in the text, and the other way round.
+"""
+
+import codecs
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from recall.errors import TopicError, UnsafePathError
+
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for somebody to write into it
+_BINARY = getattr(os, "O_BINARY", 0)
+_UTF8_BOM = codecs.BOM_UTF8
+_WIDE_BOMS = (  # UTF-32 first: its little-endian mark begins like that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_FEW_NULS = 8  # more than that, and more than one in a hundred bytes: no text
+
+
+def read_text(file: Path, *, max_bytes: int) -> tuple[str, tuple[str, ...]]:
+    """Read a text file leniently.
+
+    Args:
+        file: a regular file or a link to one; anything else is refused without being opened.
+        max_bytes: the largest size that is read, in bytes.
+
+    Returns:
+        The text without a byte order mark, and a sentence for each thing that had to be repaired: another encoding,
+        bytes that are not UTF-8 (U+FFFD in the text), NUL characters (kept).
+
+    Raises:
+        TopicError: the file is too large, binary or not a regular file.
+        OSError: it is not there (any more) or cannot be read.
+    """
+    data = _read(file, max_bytes)
+    if len(data) > max_bytes:
+        raise TopicError(
+            f"is larger than the limit of {max_bytes:,} bytes; split it into several files or raise the limit",
+            path=file,
+        )
+    for mark, encoding in _WIDE_BOMS:
+        if data.startswith(mark):
+            text, repaired = _decode(data[len(mark) :], encoding)
+            return text, (f"is {encoding.upper()}; save it as UTF-8", *repaired)
+    return _utf8(file, data.removeprefix(_UTF8_BOM))
+
+
+def _read(file: Path, max_bytes: int) -> bytes:
+    """At most one byte more than `max_bytes`, from a regular file only."""
+    _require_regular(file, file.stat().st_mode)  # not even opened: opening a device can do things
+    descriptor = os.open(file, os.O_RDONLY | _NONBLOCK | _BINARY)
+    with os.fdopen(descriptor, "rb") as stream:
+        _require_regular(file, os.fstat(descriptor).st_mode)  # again: it may have been exchanged in between
+        return stream.read(max_bytes + 1)
+
+
+def _require_regular(file: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, socket or device"
+        raise TopicError(f"is {kind}, not a regular file; move it out of the memory folder", path=file)
+
+
+def _utf8(file: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
+    text, repaired = _decode(data, "utf-8")
+    nuls = data.count(0)
+    if nuls and _is_binary(text, len(data), nuls):
+        raise TopicError(
+            f"holds {nuls:,} NUL bytes and looks binary; save it as UTF-8 text or move it out of the memory folder",
+            path=file,
+        )
+    return text, (*repaired, *([f"holds {nuls} NUL character{'s'[: nuls > 1]}"] if nuls else []))
+
+
+def _is_binary(text: str, size: int, nuls: int) -> bool:
+    """Whether data with NUL bytes is no text: many of them, much broken UTF-8 beside them, or nothing else."""
+    has_text = any(char.isalnum() for char in text)
+    is_broken = text.count("\ufffd") * 10 > len(text)
+    return not has_text or is_broken or (nuls > _FEW_NULS and nuls * 100 > size)
+
+
+def _decode(data: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
+    try:
+        return data.decode(encoding), ()
+    except UnicodeDecodeError:
+        text = data.decode(encoding, "replace")
+        return text, (f"holds bytes that are not {encoding.upper()}; they became U+FFFD",)
+
+
+def atomic_write(file: Path, text: str) -> None:
+    r"""Write `text` as UTF-8 so that readers see the old content or the new one, also after a crash.
+
+    The mode of an existing file is kept; a link is followed and stays a link; \n is written as \n.
+
+    Raises:
+        TopicError: the text holds lone surrogates, or something other than a regular file stands in the way.
+        OSError: the folder is missing or not writable, or the disk is full; the old file is then untouched.
+    """
+    target = Path(os.path.realpath(file))
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise TopicError("holds half of a character (a lone surrogate); remove it", path=file, line=line) from error
+    mode = _mode(target)
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666 if mode is None else 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(descriptor)
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def _mode(target: Path) -> int | None:
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    _require_regular(target, mode)
+    return stat.S_IMODE(mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a crash, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def confine(path: Path | str, root: Path | str) -> Path:
+    """The real, absolute place of `path`, which is taken relative to `root`.
+
+    Compared is component by component after links were resolved: `..name` is inside, `root-2` is not.
+
+    Raises:
+        UnsafePathError: the place lies outside `root`.
+    """
+    try:
+        real_root = Path(os.path.realpath(root))
+        real = Path(os.path.realpath(real_root / path))
+    except ValueError as error:  # a NUL character in the path
+        raise UnsafePathError(path, root) from error
+    if not real.is_relative_to(real_root):
+        raise UnsafePathError(path, root)
+    return real

@@ -1,0 +1,1 @@
+"""Pure functions over strings; nothing here touches a file."""

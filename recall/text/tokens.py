@@ -1,0 +1,82 @@
+"""Words of a text: the founding tokenizer for queries, and the terms that an index keeps of a document.
+
+Both see text the same way: NFKC, lower case, then two kinds of run. A CJK run gives its neighbouring pairs, any other
+run of letters, marks and numbers gives itself. Source: founding document 000, spec qwen.md section 4.1.
+"""
+
+import itertools
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import regex
+
+_CJK: Final = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Script_Extensions=Katakana}"
+_QUERY_RUN: Final = regex.compile(
+    rf"(?V1)(?P<cjk>[{_CJK}]+)|(?P<word>[[\p{{L}}\p{{N}}]--[{_CJK}]][[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]{{2,}})"
+)
+_TERM_RUN: Final = regex.compile(rf"(?V1)(?P<cjk>[{_CJK}]+)|[[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]+")
+
+HEAD_TOKENS: Final = 32
+TAIL_TOKENS: Final = 32
+
+# A run without a blank, such as base64 text, is cut here: nobody asks for it, and its trigrams would fill the index.
+_LONGEST_TERM: Final = 1200
+
+
+def normalise(text: str) -> str:
+    """The text in NFKC and lower case, the form that every comparison of words uses."""
+    return unicodedata.normalize("NFKC", text).lower()
+
+
+def tokenize(text: str) -> list[str]:
+    """Query tokens: CJK bigrams and other runs of three or more, each once, at most 64.
+
+    The first 32 distinct tokens are kept in order; of the others the 32 seen last, in the order of their last sight.
+
+    Source: founding document 000 (64 tokens), spec qwen.md section 4.1 (head and tail).
+    """
+    head: dict[str, None] = {}
+    tail: dict[str, None] = {}
+    for token in _tokens(normalise(text)):
+        if token in head:
+            continue
+        if len(head) < HEAD_TOKENS:
+            head[token] = None
+            continue
+        tail.pop(token, None)
+        tail[token] = None
+        if len(tail) > TAIL_TOKENS:
+            del tail[next(iter(tail))]
+    return [*head, *tail]
+
+
+def _tokens(normalised: str) -> Iterator[str]:
+    for run in _QUERY_RUN.finditer(normalised):
+        if run["cjk"]:
+            yield from _pairs(run["cjk"])
+        else:
+            yield run["word"]
+
+
+def _pairs(run: str) -> Iterator[str]:
+    return map("".join, itertools.pairwise(run))
+
+
+def terms(text: str) -> Counter[str]:
+    """How often each index term occurs: CJK bigrams, lone CJK characters, other runs of any length.
+
+    A query token occurs in `normalise(text)` exactly when it is one of these terms (a bigram) or part of one (a run),
+    so that a search over terms finds what a search through the text would.
+    """
+    counts: Counter[str] = Counter()
+    for run in _TERM_RUN.finditer(normalise(text)):
+        cjk = run["cjk"]
+        if cjk is None:
+            counts[run[0][:_LONGEST_TERM]] += 1
+        elif len(cjk) == 1:
+            counts[cjk] += 1
+        else:
+            counts.update(_pairs(cjk))
+    return counts

@@ -1,0 +1,18 @@
+"""Fixtures that every folder of tests shares."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of conformance vectors and data: $RECALL_SHARED, else ../shared beside the checkout, else skip."""
+    named = os.environ.get("RECALL_SHARED")
+    folder = Path(named) if named else REPOSITORY.parent / "shared"
+    if not (folder / "vectors").is_dir():
+        pytest.skip(f"no conformance vectors: {folder} does not exist; set RECALL_SHARED to the folder that holds them")
+    return folder
