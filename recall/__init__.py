@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     )
     from recall.index.base import Encoder, VectorIndex
     from recall.index.sync import SyncReport
-    from recall.memory.memory import Memory, RecallEvent, RootStatus
+    from recall.memory.events import RecallEvent
+    from recall.memory.memory import Memory, RootStatus
     from recall.search.prefetch import Delivery, Prefetch, PrefetchEvent
     from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
     from recall.store.layout import Layout
@@ -50,7 +51,8 @@ _HOMES = {
     ),
     "recall.index.base": ("Encoder", "VectorIndex"),
     "recall.index.sync": ("SyncReport",),
-    "recall.memory.memory": ("Memory", "RecallEvent", "RootStatus"),
+    "recall.memory.events": ("RecallEvent",),
+    "recall.memory.memory": ("Memory", "RootStatus"),
     "recall.search.prefetch": ("Delivery", "Prefetch", "PrefetchEvent"),
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
     "recall.store.layout": ("Layout",),

@@ -7,7 +7,7 @@ environment, user file, arguments (DESIGN section 4.6).
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -69,8 +69,8 @@ class LayoutConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         worktrees: `shared` or `separate`; "" leaves it to the host's custom.
     """
 
-    host: str = ""
-    worktrees: str = ""
+    host: Literal["", "qwen", "claude", "wave", "workbuddy", "plain"] = ""
+    worktrees: Literal["", "shared", "separate"] = ""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,6 +12,7 @@ from recall.text.budget import estimate_tokens
 from recall.text.markup import escape, one_line, visible
 
 BODY_LIMIT = 1_200
+_WINDOW = 16_384  # code points of a body that are looked at: a huge file must not cost the recall its 100 ms
 TITLE_LIMIT = 200
 DESCRIPTION_LIMIT = 1_200
 HEADING = "## Relevant memory"
@@ -25,15 +26,23 @@ _TEMPLATE_BODY = "_No entries yet._"  # what qwen-code writes into a new topic
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """One topic, made harmless: its head is final, its body (masked, trimmed, not yet escaped) may still be cut."""
+    """One topic, ready to be laid out.
+
+    Attributes:
+        head: heading, age and description, final.
+        body: masked and trimmed, not yet escaped or cut.
+        unseen: code points of the file's body beyond `body`.
+        stale: the caveat for its age, if it is old enough for one.
+    """
 
     head: str
     body: str
+    unseen: int
     stale: str | None
 
     def layout(self, limit: int) -> str:
         """The topic's part of the block with at most `limit` code points of its body."""
-        left_out = max(0, len(self.body) - limit)
+        left_out = max(0, len(self.body) - limit) + self.unseen
         text = escape(self.body[:limit].rstrip())
         notes = (f"Cut here; characters left out: {left_out}." if left_out else None, self.stale)
         parts = (self.head, text if self.body else EMPTY_BODY, *(f"> NOTE: {note}" for note in notes if note))
@@ -65,7 +74,7 @@ def relevant_memory(hits: Sequence[Hit], *, now: float, max_tokens: int | None =
 def _card(topic: Topic, *, now: float, mask: bool) -> _Card:
     clean = secrets.mask if mask else str
     title, description = clean(one_line(topic.title)), clean(one_line(topic.description))
-    body = clean(visible(topic.body)).strip()
+    body = clean(visible(topic.body[:_WINDOW])).strip()
     days = age_days(topic.modified, now)
     head = "\n".join(
         (
@@ -74,7 +83,12 @@ def _card(topic: Topic, *, now: float, mask: bool) -> _Card:
             escape(_shortened(description, DESCRIPTION_LIMIT)),
         )
     )
-    return _Card(head=head, body="" if body == _TEMPLATE_BODY else body, stale=stale_note(days))
+    return _Card(
+        head=head,
+        body="" if body == _TEMPLATE_BODY else body,
+        unseen=max(0, len(topic.body) - _WINDOW),
+        stale=stale_note(days),
+    )
 
 
 def _shortened(line: str, limit: int) -> str:

@@ -91,10 +91,10 @@ def check_vectors(vectors: NDArray[np.floating], *, rows: int, dim: int) -> Vect
         raise EncoderError(f"expected vectors of shape ({rows}, {dim}), got {vectors.shape}")
     out = np.ascontiguousarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(out, axis=1, keepdims=True)
-    return np.divide(out, lengths, out=np.zeros_like(out), where=lengths > 0)
+    unit: Vectors = np.divide(out, lengths, out=np.zeros_like(out), where=lengths > 0)
+    return unit
 
 
 def usable(vectors: Vectors) -> NDArray[np.bool_]:
     """Which rows can be compared: finite and not all zero. Shape (n,)."""
-    finite: NDArray[np.bool_] = np.isfinite(vectors).all(axis=1)
-    return finite & (np.abs(vectors).max(axis=1, initial=0.0) > 0)
+    return np.asarray(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1), np.bool_)

@@ -21,7 +21,9 @@ from recall.store.topics import MemoryType, Scope, Topic
 FORMAT: Final = 1
 """Raise it whenever tables, terms, segments or the way topics are parsed change: older catalogs are then rebuilt."""
 
-_FILE: Final = "catalog.sqlite3"
+CATALOG_FILE: Final = "catalog.sqlite3"
+"""Its name in the folder of derived data."""
+
 _TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE topics (
@@ -111,7 +113,7 @@ class Catalog:
     """
 
     def __init__(self, folder: Path, root: Path) -> None:
-        self.file = folder / _FILE
+        self.file = folder / CATALOG_FILE
         self.root = root
         self._writer_lock, self._reader_lock = threading.RLock(), threading.Lock()
         try:

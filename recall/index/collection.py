@@ -19,8 +19,9 @@ from typing import Final, TypeVar
 from recall.errors import IndexFormatError
 from recall.index.base import Encoder
 from recall.index.catalog import Catalog
+from recall.index.embed import apply_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
-from recall.index.sync import Progress, SyncReport, apply_vectors, apply_words
+from recall.index.sync import Progress, SyncReport, apply_words
 from recall.store.locks import exclusive
 from recall.store.scan import Scan, scan
 from recall.store.topics import Scope
@@ -186,9 +187,18 @@ class Collection:
 
         def work(catalog: Catalog) -> SyncReport:
             with exclusive(self.folder / _VECTORS_LOCK, timeout_s=lock_wait_s):
-                return apply_vectors(catalog, encoder, limit=limit, stop=stop, on_progress=on_progress)
+                return apply_vectors(
+                    catalog, encoder, neighbours=self._neighbours(), limit=limit, stop=stop, on_progress=on_progress
+                )
 
         return replace(self._sound(work), duration_s=time.perf_counter() - start)
+
+    def _neighbours(self) -> list[Path]:
+        """Folders of derived data of other roots, the one used last first."""
+        if self._temporary:
+            return []
+        others = [folder for folder in self.folder.parent.iterdir() if folder != self.folder]
+        return sorted(others, key=lambda folder: folder.stat().st_mtime, reverse=True)
 
     def snapshot(self) -> Snapshot:
         """The state at the last commit of any process."""

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from recall.errors import IndexFormatError
 from recall.index.base import Vectors
 from recall.index.catalog import Catalog
+from recall.index.embed import stored_vectors
 from recall.index.postings import Segment
-from recall.index.sync import segment_file, stored_vectors
+from recall.index.sync import segment_file
 from recall.store.topics import MemoryType, Scope, Topic
 
 TYPES: Final[tuple[MemoryType | None, ...]] = (None, *MemoryType)

@@ -1,11 +1,9 @@
 """Keeps the derived data true to the files: a pure plan, then its application in small committed steps.
 
-Words come first and are searchable at once; vectors follow, newest topic first, and may be interrupted at any time:
-what is committed stays, the rest is found pending by the next run.
+Words come first and are searchable at once; vectors follow (index.embed), newest topic first, and may be interrupted at
+any time: what is committed stays, the rest is found pending by the next run.
 """
 
-import sqlite3
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,11 +14,9 @@ from typing import Final
 import numpy as np
 
 from recall.errors import TopicError
-from recall.index.base import Encoder, Vectors, usable
 from recall.index.catalog import (
     Catalog,
     Known,
-    Pending,
     Record,
     advance,
     drop_paths,
@@ -29,17 +25,14 @@ from recall.index.catalog import (
     set_meta,
 )
 from recall.index.postings import Document, Segment
-from recall.index.vectors import VectorFile
 from recall.store.files import read_text
 from recall.store.scan import Scan, Skipped, SourceFile
 from recall.store.topics import Scope, parse_topic
-from recall.text.chunks import chunk_topic
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage (`words` or `vectors`), how many topics are done, and how many there are."""
 
 _BATCH_FILES: Final = 2000
-_BATCH_CHUNKS: Final = 32
 _MAX_SEGMENTS: Final = 8
 
 
@@ -268,112 +261,3 @@ def tidy_segments(catalog: Catalog) -> None:
     for file in catalog.file.parent.glob("*.postings"):
         if file.stem not in names:
             file.unlink(missing_ok=True)
-
-
-def apply_vectors(
-    catalog: Catalog,
-    encoder: Encoder,
-    *,
-    limit: int | None = None,
-    stop: threading.Event | None = None,
-    on_progress: Progress | None = None,
-) -> SyncReport:
-    """Gives topics their vectors, newest first, in small committed steps.
-
-    Args:
-        catalog: what to complete.
-        encoder: the model; another one than last time makes all vectors anew.
-        limit: topics at most; None for all that are pending.
-        stop: set it to stop after the present step.
-        on_progress: told after every step.
-
-    Raises:
-        EncoderError: the model does not work; nothing is lost.
-        OSError: the cache folder is full or cannot be written; what was committed before stays.
-    """
-    if catalog.meta()["encoder"] != encoder.fingerprint:
-        catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
-        _delete_old_vectors(catalog)
-    ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
-    total = min(total, limit) if limit is not None else total
-    report, done = SyncReport(), 0
-    while done < total and not (stop and stop.is_set()):
-        step = _take(catalog.pending(min(_BATCH_CHUNKS, total - done)), encoder.chunk_tokens)
-        if not step:
-            break
-        report = _commit_vectors(catalog, encoder, step, report)
-        done += len(step)
-        if on_progress:
-            on_progress("vectors", done, total)
-    return report
-
-
-def _take(pending: Sequence[Pending], budget: int) -> list[tuple[Pending, list[str]]]:
-    """The first topics with their chunks, about one batch of chunks, at least one topic."""
-    step: list[tuple[Pending, list[str]]] = []
-    size = 0
-    for topic in pending:
-        texts = [chunk.text for chunk in chunk_topic(topic.title, topic.description, topic.body, budget=budget)]
-        if step and size + len(texts) > _BATCH_CHUNKS:
-            break
-        step.append((topic, texts))
-        size += len(texts)
-    return step
-
-
-def _commit_vectors(
-    catalog: Catalog, encoder: Encoder, step: Sequence[tuple[Pending, list[str]]], report: SyncReport
-) -> SyncReport:
-    digests = {text: blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for _, ts in step for text in ts}
-    rows = catalog.rows_of(digests.values())
-    fresh = [text for text, digest in digests.items() if digest not in rows]
-    vectors = encoder.encode_documents(fresh)
-    good = usable(vectors) if fresh else np.zeros(0, np.bool_)
-    first = int(catalog.meta()["rows"])
-    stored = [digests[text] for text, fine in zip(fresh, good, strict=True) if fine]
-    if stored:
-        _vector_file(catalog).append(vectors[good], at=first)
-    numbered = {digest: first + number for number, digest in enumerate(stored)}
-    rows.update(numbered)
-    unembedded = []
-    with catalog.transaction() as write:
-        write.executemany("INSERT INTO vectors VALUES (?, ?)", [(row, digest) for digest, row in numbered.items()])
-        set_meta(write, {"rows": str(first + len(stored))})
-        for topic, texts in step:
-            placed = [(topic.doc, number, rows.get(digests[text])) for number, text in enumerate(texts)]
-            _put_chunks(write, topic, [(doc, number, row) for doc, number, row in placed if row is not None])
-            if not all(row is not None for *_, row in placed):
-                unembedded.append((topic.path, "the model gave no usable vector for it; found by its words only"))
-        write.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?)", unembedded)
-        advance(write)
-    return replace(
-        report,
-        embedded=report.embedded + len(fresh),
-        reused=report.reused + len(digests) - len(fresh),
-        unembedded=(*report.unembedded, *unembedded),
-    )
-
-
-def _put_chunks(write: sqlite3.Connection, topic: Pending, chunks: Sequence[tuple[int, int, int]]) -> None:
-    """Notes a topic's vectors, unless the topic changed while they were made."""
-    done = write.execute("UPDATE topics SET embedded = 1 WHERE doc = ?", (topic.doc,))
-    if done.rowcount:
-        write.executemany("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", chunks)
-
-
-def _vector_file(catalog: Catalog) -> VectorFile:
-    meta = catalog.meta()
-    return VectorFile(catalog.file.parent / meta["vectors"], int(meta["dim"]))
-
-
-def _delete_old_vectors(catalog: Catalog) -> None:
-    """Removes vector files that the catalog does not name; who has one mapped keeps reading it."""
-    current = catalog.meta()["vectors"]
-    for file in catalog.file.parent.glob("*.vectors"):
-        if file.name != current:
-            file.unlink(missing_ok=True)
-
-
-def stored_vectors(catalog: Catalog, meta: Mapping[str, str]) -> Vectors:
-    """The committed rows, mapped, shape (rows, dim)."""
-    return VectorFile(catalog.file.parent / meta["vectors"], int(meta["dim"])).view(int(meta["rows"]))

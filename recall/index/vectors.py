@@ -33,7 +33,7 @@ class VectorFile:
         """
         descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            data = memoryview(np.ascontiguousarray(rows, np.float32)).cast("B")
+            data = memoryview(np.ascontiguousarray(rows, np.float32).tobytes())
             offset = at * self.dim * 4
             while data:
                 written = os.pwrite(descriptor, data, offset)

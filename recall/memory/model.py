@@ -6,9 +6,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from recall.config import EncoderConfig
-from recall.errors import EncoderError
-from recall.index.base import Encoder, Vector
+from recall.index.base import Encoder, Vector, check_vectors
+from recall.search.dense import Nearest
 
 logger = logging.getLogger(__name__)
 
@@ -36,16 +38,22 @@ def make_encoder(config: EncoderConfig) -> Encoder | None:
 
 
 class Model:
-    """An encoder with its state. Thread-safe.
+    """An encoder with its state, and the exact search over its vectors. Thread-safe.
 
     Args:
         encoder: what encodes; None when only words are to be searched.
-        problem: why there is none.
+        nearest: exact search over rows; None takes FAISS.
+        problem: why there is no encoder.
+
+    Attributes:
+        encoder: as given; None from the moment it turns out not to work.
+        problem: why only words are searched, "" while the encoder works or none is wanted.
     """
 
-    def __init__(self, encoder: Encoder | None, problem: str = "") -> None:
+    def __init__(self, encoder: Encoder | None, *, nearest: Nearest | None = None, problem: str = "") -> None:
         self.encoder = encoder
         self.problem = problem
+        self._nearest = nearest
         self._warm = threading.Event()
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, Vector] = OrderedDict()
@@ -54,36 +62,33 @@ class Model:
 
     @property
     def is_warm(self) -> bool:
-        """Whether a query can be encoded without waiting for the model to load."""
+        """Whether a query can be encoded and searched without loading anything."""
         return self._warm.is_set() and self.encoder is not None
 
     @property
-    def floor(self) -> float:
-        """Fused score below which a hit of this model is taken for chance."""
-        return self.encoder.floor if self.encoder else 0.0
+    def nearest(self) -> Nearest:
+        """Exact search over rows; loads FAISS on first use."""
+        if self._nearest is None:
+            from recall.index.faiss import nearest
+
+            self._nearest = nearest
+        return self._nearest
 
     def warm_up(self) -> None:
-        """Loads the model; notes the problem when that fails, after which only words are searched."""
+        """Loads the model and the search library; notes the problem when that fails, and words alone remain."""
         with self._lock:
-            encoder = self.encoder
-            if encoder is not None and not self._warm.is_set():
+            if self.encoder is not None and not self._warm.is_set():
                 try:
-                    encoder.encode_query("warm-up")
-                except EncoderError as error:
-                    self._give_up(error)
+                    self.encoder.encode_query("warm-up")
+                    _ = self.nearest
+                except Exception as error:  # an encoder of the host's may raise anything
+                    logger.warning("only words are searched: %s", error)
+                    self.encoder, self.problem = None, str(error) or repr(error)
             self._warm.set()
 
-    def query(self, text: str, *, wait: bool = True) -> Vector | None:
-        """The query's vector, shape (dim,); None when only words can be searched.
-
-        Args:
-            text: the query.
-            wait: load the model now if it is not loaded yet.
-        """
-        if not self._warm.is_set():
-            if not wait:
-                return None
-            self.warm_up()
+    def query(self, text: str) -> Vector | None:
+        """The query's vector, shape (dim,), loading the model if need be; None when only words can be searched."""
+        self.warm_up()
         encoder = self.encoder
         if encoder is None:
             return None
@@ -91,16 +96,15 @@ class Model:
         if (known := self._recent.get(text)) is not None:
             return known
         try:
-            vector = encoder.encode_query(text)
-        except EncoderError as error:
-            logger.warning("the query is searched by its words only: %s", error)
+            vector: Vector = check_vectors(encoder.encode_query(text)[None], rows=1, dim=encoder.dim)[0]
+        except Exception as error:  # an encoder of the host's may raise anything
+            logger.warning("a query is searched by its words only: %s", error)
+            return None
+        if not np.isfinite(vector).all():
+            logger.warning("a query is searched by its words only: %s gave no number", encoder.name)
             return None
         with self._lock:
             self._recent[text] = vector
             while len(self._recent) > _REMEMBERED:
                 self._recent.popitem(last=False)
         return vector
-
-    def _give_up(self, error: EncoderError) -> None:
-        logger.warning("only words are searched: %s", error)
-        self.encoder, self.problem = None, str(error)

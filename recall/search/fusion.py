@@ -96,11 +96,11 @@ def _near(
         return Near(nothing, np.zeros(0, np.float32), nothing)
     near = nearest_topics(snapshot, vector, depth, allowed=allowed, nearest=nearest)
     rest = cosines(snapshot, vector, np.sort(np.setdiff1d(more, near.positions)))
-    return Near(*(np.concatenate(pair) for pair in zip(_parts(near), _parts(rest), strict=True)))
-
-
-def _parts(near: Near) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    return near.positions, near.cosines, near.chunks
+    return Near(
+        np.concatenate([near.positions, rest.positions]),
+        np.concatenate([near.cosines, rest.cosines]),
+        np.concatenate([near.chunks, rest.chunks]),
+    )
 
 
 def _combine(near: Near, coverage: NDArray[np.float64], by_words: NDArray[np.int64]) -> list[Scored]:
@@ -108,7 +108,7 @@ def _combine(near: Near, coverage: NDArray[np.float64], by_words: NDArray[np.int
         Scored(
             float(cosine) + WORD_WEIGHT * float(coverage[at]), int(at), float(cosine), float(coverage[at]), int(chunk)
         )
-        for at, cosine, chunk in zip(*_parts(near), strict=True)
+        for at, cosine, chunk in zip(near.positions, near.cosines, near.chunks, strict=True)
     ]
     without = np.setdiff1d(by_words, near.positions)
     share = WORD_WEIGHT + _ASSUMED_COSINE

@@ -248,6 +248,7 @@ class Prefetch:
         if not self._enter(until):
             return None
         try:
+            self._feed()
             self._state, verdict = ask(self._state, self._clock())
         finally:
             self._lock.release()

@@ -30,8 +30,10 @@ _KEY = re.compile(r"""(?P<key>"[^":]*"|'[^':]*'|[^:]+):(?!//)(?P<value>.*)""", r
 _PLAUSIBLE_KEY = re.compile(r"""["']?[^\W\d][\w.$/-]*(?: [\w.$/-]+){0,2}["']?""")
 _BLOCK = re.compile(r"(?P<style>[>|])(?:(?P<a>[1-9])?[+-]?|[+-](?P<b>[1-9]))(?:\s+#.*)?")
 _ITEM = re.compile(r"-(?:\s+|\Z)")
-_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\s+#.*)?', re.DOTALL)
-_SINGLE = re.compile(r"'((?:[^']|'')*)'(?:\s+#.*)?", re.DOTALL)
+_COMMENT = r"(?:\s+#\s.*)?"  # behind a closing mark only, and never "#123"
+_DOUBLE = re.compile(rf'"((?:[^"\\]|\\.)*)"{_COMMENT}', re.DOTALL)
+_SINGLE = re.compile(rf"'((?:[^']|'')*)'{_COMMENT}", re.DOTALL)
+_FLOW = re.compile(rf"\[(?!\[)(.*?)\]{_COMMENT}", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # A second block is taken for a header, and not for a rule in the body, only when it holds one of these.
@@ -236,7 +238,7 @@ def _groups(lines: Sequence[_Line]) -> tuple[list[_Group], list[str]]:
     stray: list[str] = []
     for line in lines:
         current = groups[-1] if groups else None
-        if current and (not line.text or line.indent > base or _is_own_item(current, line)):
+        if current and (not line.text or line.indent > base or _goes_on(current, line)):
             current.lines.append(line)
         elif not line.text or line.text[0] == "#":
             continue
@@ -247,9 +249,9 @@ def _groups(lines: Sequence[_Line]) -> tuple[list[_Group], list[str]]:
     return groups, stray
 
 
-def _is_own_item(group: _Group, line: _Line) -> bool:
-    """Whether `line` is an item of the unindented list below a key without a value."""
-    return not group.inline and _ITEM.match(line.text) is not None
+def _goes_on(group: _Group, line: _Line) -> bool:
+    """Whether an unindented line belongs to the key: an item of its list, or the end of its brackets."""
+    return line.text in ("]", "}") or (not group.inline and _ITEM.match(line.text) is not None)
 
 
 def _key(text: str) -> _Group | None:
@@ -268,9 +270,9 @@ def _key(text: str) -> _Group | None:
 def _value(group: _Group) -> Value:
     if not group.inline and (items := _list(group.lines)) is not None:
         return items
-    text = _scalar(group.inline, group.lines)
-    items = _flow_list(text)
-    return _unquote(text) if items is None else items
+    if group.inline[:1] == "[" and (items := _flow_list(_plain(group.inline, group.lines))) is not None:
+        return items
+    return _text(group.inline, group.lines)
 
 
 def _list(lines: Sequence[_Line]) -> tuple[str, ...] | None:
@@ -286,15 +288,25 @@ def _list(lines: Sequence[_Line]) -> tuple[str, ...] | None:
             items.append((line.text[mark.end() :], []))
         elif items:
             items[-1][1].append(line)
-    texts = (_unquote(_scalar(inline, rest)) for inline, rest in items)
-    return tuple(text for text in texts if text)
+    return tuple(text for inline, rest in items if (text := _text(inline, rest)))
 
 
-def _scalar(inline: str, lines: Sequence[_Line]) -> str:
-    """The text of one value: a block scalar, or the rest of the key's line folded with the lines below it."""
-    block = _BLOCK.fullmatch(inline)
-    if block is None:
-        return js_trim(_folded([inline, *(line.text for line in lines if line.text[:1] != "#")])) if lines else inline
+def _text(inline: str, lines: Sequence[_Line]) -> str:
+    """The text of one value: what stands behind the key and what is indented below it."""
+    if block := _BLOCK.fullmatch(inline):
+        return _block_text(block, lines)
+    if lines and inline[:1] in ("'", '"'):  # a line of a quoted text may start with "#"
+        whole = js_trim("\n".join([inline, *(line.text for line in lines)]))
+        if (unquoted := _unquote(whole)) != whole:
+            return unquoted
+    return _unquote(_plain(inline, lines))
+
+
+def _plain(inline: str, lines: Sequence[_Line]) -> str:
+    return js_trim(_folded([inline, *(line.text for line in lines if line.text[:1] != "#")])) if lines else inline
+
+
+def _block_text(block: re.Match[str], lines: Sequence[_Line]) -> str:
     given = block["a"] or block["b"]
     first = next((line.indent for line in lines if line.text), 0)
     margin = int(given) if given else first
@@ -313,9 +325,13 @@ def _folded(texts: Iterable[str]) -> str:
     return result
 
 
+def _refolded(quoted: str) -> str:
+    return _folded(quoted.split("\n")) if "\n" in quoted else quoted
+
+
 def _inner(group: _Group) -> Iterator[tuple[str, str]]:
     """The keys of a nested map, written below its key or as `{a: b, c: d}`."""
-    text = _scalar(group.inline, group.lines)
+    text = _plain(group.inline, group.lines)
     if text.startswith("{") and text.endswith("}"):
         groups = [inner for part in _flow_parts(text[1:-1]) if (inner := _key(part))]
     else:
@@ -325,12 +341,10 @@ def _inner(group: _Group) -> Iterator[tuple[str, str]]:
 
 def _flow_list(text: str) -> tuple[str, ...] | None:
     """The items of `[a, "b"]`; None for other text, such as a Markdown link or a [[wiki link]]."""
-    if not text.startswith("[") or text.startswith("[["):
+    flow = _FLOW.fullmatch(text)
+    if flow is None or _closes_early(flow[1]):
         return None
-    body = re.sub(r"\s+#.*\Z", "", text, flags=re.DOTALL) if "] #" in text else text
-    if not body.endswith("]") or _closes_early(body[1:-1]):
-        return None
-    return tuple(item for part in _flow_parts(body[1:-1]) if (item := _unquote(part)))
+    return tuple(item for part in _flow_parts(flow[1]) if (item := _unquote(part)))
 
 
 def _closes_early(inner: str) -> bool:
@@ -362,20 +376,20 @@ def _flow_parts(inner: str) -> Iterator[str]:
 def _unquote(text: str) -> str:
     """Remove balanced quotes; text behind the closing quote (data-oddities 14) keeps the value as it is."""
     if single := _SINGLE.fullmatch(text):
-        return single[1].replace("''", "'")
+        return _refolded(single[1]).replace("''", "'")
     double = _DOUBLE.fullmatch(text)
     if double is None:
         return text
-    return _unescape(double[1]) if "\\" in double[1] else double[1]
+    return _unescape(double[1]) if "\\" in double[1] else _refolded(double[1])
 
 
 def _unescape(inner: str) -> str:
     import yaml  # a slow import that few headers need
 
     try:
-        value = str(yaml.safe_load('"' + inner.replace("\n", "\\n") + '"'))
+        value = str(yaml.safe_load(f'"{inner}"'))
     except yaml.YAMLError:  # "C:\Users": no escape that YAML knows
-        return inner.replace('\\"', '"')
+        return _refolded(inner).replace('\\"', '"')
     if _SURROGATE.search(value):  # JSON writes an emoji as two escapes
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value

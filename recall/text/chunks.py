@@ -32,7 +32,7 @@ class Chunk:
     stop: int
 
 
-def estimate_tokens(text: str) -> float:
+def encoder_tokens(text: str) -> float:
     """Model tokens that the text will take, estimated: four Latin letters each, any other visible character one."""
     return sum(max(1.0, len(piece) / _LETTERS_PER_TOKEN) for piece in _PIECE.findall(text))
 
@@ -47,7 +47,7 @@ def chunk_topic(title: str, description: str, body: str, *, budget: int) -> list
         budget: estimated tokens a chunk may have.
     """
     head = _clip("\n".join(part for part in (title, description) if part), budget / _HEAD_SHARE)
-    room = budget - estimate_tokens(head)
+    room = budget - encoder_tokens(head)
     return [Chunk(f"{head}\n{body[start:stop].strip()}".strip(), start, stop) for start, stop in _spans(body, room)]
 
 
@@ -57,7 +57,7 @@ def _spans(body: str, room: float) -> list[tuple[int, int]]:
     start = stop = 0
     used = 0.0
     for atom in _atoms(body, room):
-        cost = estimate_tokens(atom)
+        cost = encoder_tokens(atom)
         if used and used + cost > room:
             spans.append((start, stop))
             start, used = stop, 0.0
@@ -73,11 +73,11 @@ def _spans(body: str, room: float) -> list[tuple[int, int]]:
 def _atoms(body: str, room: float) -> Iterator[str]:
     """Lines, where they fit; else sentences; else runs of characters that fit for certain."""
     for line in body.splitlines(keepends=True):
-        if len(line) <= room or estimate_tokens(line) <= room:
+        if len(line) <= room or encoder_tokens(line) <= room:
             yield line
             continue
         for sentence in _SENTENCE.findall(line):
-            if len(sentence) <= room or estimate_tokens(sentence) <= room:
+            if len(sentence) <= room or encoder_tokens(sentence) <= room:
                 yield sentence
             else:
                 step = max(1, int(room))
@@ -86,7 +86,7 @@ def _atoms(body: str, room: float) -> Iterator[str]:
 
 def _clip(text: str, limit: float) -> str:
     """The longest beginning of whole words that stays under the limit, or the bare cut when no word ends in it."""
-    if estimate_tokens(text) <= limit:
+    if encoder_tokens(text) <= limit:
         return text
     used = 0.0
     for piece in _PIECE.finditer(text):

@@ -24,8 +24,8 @@ _HIDDEN = re.compile(rf"[{_JOINERS}\u061c\u180e\u202a-\u202e\u2061-\u206f\ufff9-
 # Lines of the block itself (its heading, a topic's heading, the age below it, a note) and of instruction formats.
 _OWN_LINE = re.compile(
     r"""^(?P<indent>[^\S\n]*+)(?=
-          \#{1,6}+[^\S\n]*+relevant[ _-]?memor(?:y|ies)\b
-        | \#{3}(?!\#)[^\n]*[)）][^\S\n]*+\#*+[^\S\n]*+$
+          \#{1,6}+[^\S\n]*+relevant[ _-]?memor(?:y|ies)
+        | \#{3}(?!\#)[^\n]*[(（](?:[^()（）\n]*\.md[)）]|[^\s()（）]+/[^\s()（）]+[)）][^\S\n]*+\#*+[^\S\n]*+$)
         | \#{1,6}+[^\S\n]*+(?:instructions?|input|response|human|user|assistant|system)[^\S\n]*+[:：]
         | >[^\S\n]*+note\b
         | saved[ ](?:today|yesterday|\d+[ ]days?[ ]ago)\.?[^\S\n]*+$
@@ -41,7 +41,7 @@ _SPEAKER = re.compile(
 # Tags that agent hosts and chat templates give a meaning to; names with `recall-` in front are kept for our own blocks.
 _HOST_TAGS = r"""
     system (?: [-_] (?: reminder | message | prompt | instruction | warning | notification | notice ) s? )?
-  | assistant | human | think | thinking | s | bos | eos | sop
+  | assistant | human | think | thinking
   | (?: user | human | assistant ) [-_] (?: query | message | input | instructions | rules | turn )
   | (?: user-prompt-submit | session-start | pre-tool-use | post-tool-use | stop ) -hook
   | (?: start | end ) _of_ (?: turn | text | image )
@@ -57,10 +57,14 @@ _HOST_TAGS = r"""
   | environment_ (?: context | details ) | task-notification | persisted-output | new-diagnostics
   | ide_ (?: selection | opened_file | diagnostics ) | attached_files | untrusted [-_] [a-z_-]{1,40}
 """
-_HOST_TAG = re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{_HOST_TAGS})(?![\w-]))", re.IGNORECASE | re.VERBOSE)
-_TEMPLATE_TOKEN = re.compile(r"<(?=[|｜][^\s|｜<>]{1,40}[|｜]?>|[^\s|｜<>]{1,40}[|｜]>|</?SYS>>)", re.IGNORECASE)
+_HOST_TAG = re.compile(  # with attributes, or with spaces that a lenient reader forgives; `a < system` is no tag
+    rf"<(?=/?(?:{_HOST_TAGS})(?![\w-])|\s*+(?:/\s*+)?(?:{_HOST_TAGS})\s*+/?>)", re.IGNORECASE | re.VERBOSE
+)
+_TEMPLATE_TOKEN = re.compile(
+    r"<(?=[|｜][^\s|｜<>]{1,40}[|｜]?>|[^\s|｜<>]{1,40}[|｜]>|</?SYS>>|/?(?:s|bos|eos|sop)>)", re.IGNORECASE
+)
 _BRACKET_TOKEN = re.compile(
-    r"(?<!\\)\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK|sop)\])",
+    r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK|sop)\])",
     re.IGNORECASE,
 )
 
@@ -95,7 +99,7 @@ def escape(text: str) -> str:
     text = _SPEAKER.sub(r"\1\\", text)
     text = _HOST_TAG.sub("&lt;", text)
     text = _TEMPLATE_TOKEN.sub("&lt;", text)
-    text = _BRACKET_TOKEN.sub(r"\\[", text)
+    text = _BRACKET_TOKEN.sub(r"[\\", text)  # inside, because tokenizers do not know about escapes
     return _close_fence(_disarm_comment(text))
 
 

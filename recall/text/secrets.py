@@ -45,16 +45,16 @@ class _Shape:
 
 _PLACEHOLDER = re.compile(
     r"""(?ix) example | placeholder | change[-_]?me | redacted | dummy
-    | your[-_]? (?: own | api | key | token | secret | pass )
+    | (?: your | my )[-_]? (?: own | api | key | token | secret | pass )
     | (?: ^ | [-_.] ) (?: your | my | fake | sample | insert | replace | todo | here ) (?: [-_.] | $ )
-    | (.)\1{5,} | (?: ^ | [-_.] ) x{3,} | \*{3} | \.{3} | …
+    | ([x*_•])\1{4,} | (?: ^ | [-_.] ) x{3,} | \*{3} | \.{3} | …
     | ^ [<\[{(] | ^ \$ [\w{(] | ^ % [a-z(] """
 )
 _EXAMPLE_WORD = re.compile(
-    r"(?i)(?:pass(?:word|wd|wort)?|pwd|secret|token|key|test|admin|root|guest|user|demo|foo|bar|abc|postgres|mysql|"
-    r"string|str|none|null|nil|true|false|undefined|required|optional|hidden|unknown)[\d!]{0,4}|123456(?:7(?:8(?:90?)?)?)?"
+    r"(?i)(?:pass(?:word|wd|wort)?|pwd|secret|token|key|test|admin|root|guest|user|demo|foo|bar|abc|xyz|postgres|mysql|"
+    r"string|str|none|null|nil|true|false|undefined|required|optional|hidden|unknown)[\d!]{0,4}|123456(?:7(?:8(?:90?)?)?)?|(\d)\1*"
 )
-_WORD = re.compile(r"[A-Za-z]{1,20}\d{0,3}|\d{0,4}", re.ASCII)
+_WORD = re.compile(r"[A-Za-z]{1,20}\d{0,3}|\d{0,4}|(?:Ed|X)(?:25519|448)[A-Za-z]*", re.ASCII)
 _SEPARATOR = re.compile(r"[-_./:@+=#,~]")
 _TECHNICAL = re.compile(
     r"(?i)(?:base|sha|md|aes|des|rsa|dsa|ed|ecdsa|argon|pbkdf|bcrypt|scrypt|oauth|utf|ipv|http|x|v|hs|rs|es|min|max|len|"
@@ -115,7 +115,7 @@ _PEM = (
     r"[A-Za-z0-9+/=]{16,}+(?:(?:\s|\\[nrt]|[\"'+,>])++[A-Za-z0-9+/=]{16,}+)*+"
     r"(?:(?:\s|\\[nrt]|[\"'+,>])*+[A-Za-z0-9+/=]{0,64}(?:\s|\\[nrt]|[\"'+,>])*-----END [A-Z0-9 ]{0,48}-----)?"
 )
-_OPEN = r"(?:[ \t]?[（(][^（）()\n]{0,20}[)）])?[ \t\"'`*“]{0,6}(?:=>|[:=：＝|]{1,2})[ \t\"'`*“「]{0,6}"
+_OPEN = r"(?:[ \t]?[（(][^（）()\n]{0,20}[)）])?[ \t\"'`*“]{0,6}(?:=>|[:=：＝]{1,2}|[ \t]\|)[ \t\"'`*“「]{0,6}"
 _VALUE = r"(?P<value>(?:[!#-%(-+\--:<-_a-{}~]|[,;&](?![A-Za-z_]\w*[=:]))++)"  # ASCII but quotes and |; & as in a=1&b=2
 
 
@@ -178,7 +178,9 @@ _SHAPES: tuple[_Shape, ...] = (
         _real_token,
         before=32,
     ),
-    _Shape("password", "://", r"[^\s/@:\"'<>`]*+:(?P<value>[^\s/@\"'<>`]{3,}+)@(?!sha256:)", _real_url_password),
+    _Shape(
+        "password", "://", r"[^\s/@:\"'<>`\[\]]*+:(?P<value>[^\s/@\"'<>`\[\]]{3,}+)@(?!sha256:)", _real_url_password
+    ),
     _Shape("bearer token", "bearer", r"[ \t]{1,3}[\"'`]?(?P<value>[a-z0-9._~+/=-]{16,})", _real_key, folded=True),
     _Shape(
         "basic credentials",
@@ -208,13 +210,14 @@ _SHAPES: tuple[_Shape, ...] = (
     *_mentioned("password", "密码", "密碼", "口令", verb=r"[ \t]?(?:是|为|為)?[ \t]?"),
     *_assigned(
         "secret",
-        *("secret|(?:[_ -]?(?:access[_ -]?)?key)?", "token", "api|[_ -]?(?:key|token|secret)"),
+        *("secret|(?:[_ -]?(?:access[_ -]?)?key)?", "token|(?<!publickeytoken)", "api|[_ -]?(?:key|token|secret)"),
         *("access|[_ -]?key(?:[_ -]?secret)?", "密钥", "密鑰", "秘钥", "金鑰", "令牌"),
         *(f"{what}|[_ -]?key" for what in ("private", "signing", "encryption", "auth", "master")),
         real=_real_key,
     ),
 )
 _RANK = {kind: rank for rank, kind in enumerate(dict.fromkeys(shape.kind for shape in _SHAPES))}
+_JUDGED = 256  # characters of a value that are looked at; a real one shows within them what it is
 _CLOSING = frozenset(".,;:)]}>*\\")
 
 
@@ -258,7 +261,7 @@ def _found(text: str) -> Iterator[Secret]:
             start -= shape.before
             while end > start and text[end - 1] in _CLOSING:
                 end -= 1
-            if shape.real(text[start:end]):
+            if shape.real(text[start : min(end, start + _JUDGED)]):
                 yield Secret(shape.kind, start, end)
 
 

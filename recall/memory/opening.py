@@ -1,0 +1,69 @@
+"""What `Memory.open` opens: settings, memory folder, model. The one place that looks at this process's environment."""
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from recall.config import Config, load
+from recall.errors import ConfigError, EncoderError
+from recall.index.base import Encoder
+from recall.memory.model import Model, make_encoder
+from recall.search.dense import Nearest
+from recall.store.layout import Layout, Located, locate
+
+logger = logging.getLogger(__name__)
+
+
+def load_config(project: Path, arguments: Mapping[str, object] | None = None) -> Config:
+    """Settings from all sources: the project's file, the environment, the user's file, the arguments.
+
+    Raises:
+        ConfigError: names the source and the key that cannot be used.
+    """
+    user_file = Path(platformdirs.user_config_dir("recall")) / "config.toml"
+    return load(project=project, user_file=user_file, env=os.environ, arguments=arguments)
+
+
+def find(root: Path | str | None, *, project: Path, layout: Layout | str | None, config: Config) -> Located:
+    """Where the memory of a project lies, and why there (`store.layout.locate` with this process's environment).
+
+    Raises:
+        ConfigError: no such layout.
+    """
+    wanted = layout or config.layout.host
+    if wanted and wanted not in set(Layout):
+        raise ConfigError(f"no such layout; known are {', '.join(Layout)}", source="arguments", key=str(wanted))
+    return locate(
+        project,
+        layout=Layout(wanted) if wanted else None,
+        root=Path(root) if root else None,
+        env=os.environ,
+        home=_home(),
+        worktrees=config.layout.worktrees or None,
+    )
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def cache_root(config: Config) -> Path:
+    """Folder of all derived data."""
+    return Path(config.index.cache).expanduser() if config.index.cache else Path(platformdirs.user_cache_dir("recall"))
+
+
+def make_model(encoder: Encoder | None, config: Config, *, nearest: Nearest | None = None) -> Model:
+    """The given encoder, else the one of the settings; without a usable one, a model that leaves words alone."""
+    if encoder is not None:
+        return Model(encoder, nearest=nearest)
+    try:
+        return Model(make_encoder(config.encoder), nearest=nearest)
+    except EncoderError as error:
+        logger.warning("only words are searched: %s", error)
+        return Model(None, problem=str(error))
