@@ -121,15 +121,17 @@ def _within(cards: Sequence[_Card], max_tokens: int) -> str:
 
 
 def _fitted(card: _Card, room: int) -> str:
-    """The longest form of a card that costs at most `room`; its shortest form is known to fit."""
+    """A long form of a card that costs at most `room`; its shortest form is known to fit.
+
+    Escaping makes the cost a little bumpy (a fence that is cut costs its end), so the form may miss the longest by a
+    few characters; what bisection returns has been weighed, so it never costs too much.
+    """
     full = card.layout(BODY_LIMIT)
     if _cost(full) <= room:
         return full
     lengths = range(min(BODY_LIMIT, len(card.body)) + 1)
-    limit = bisect_right(lengths, room, key=lambda length: _cost(card.layout(length))) - 1
-    while limit > 0 and _cost(card.layout(limit)) > room:  # escaping makes the cost bumpy: a cut fence costs its end
-        limit -= 1
-    return card.layout(max(0, limit))
+    fitting = bisect_right(lengths, room, key=lambda length: _cost(card.layout(length)))
+    return card.layout(max(0, fitting - 1))
 
 
 def _omission(count: int) -> str:

@@ -173,9 +173,9 @@ class Collection:
 
         Args:
             encoder: the model; another one than last time makes all vectors anew.
-            limit: topics at most; None for all.
+            limit: chunks at most; None for all.
             lock_wait_s: how long to wait for another process that does the same.
-            stop: set it to stop after the present step.
+            stop: set it to stop after the present text.
             on_progress: told after every step.
 
         Raises:

@@ -6,25 +6,64 @@ Vectors are kept by the hash of the text they were made from, so that a renamed,
 import sqlite3
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from recall.index.base import Encoder, Vectors, usable
+from recall.index.base import Encoder, Vector, Vectors, check_vectors, usable
 from recall.index.catalog import Catalog, Pending, advance, set_meta
 from recall.index.neighbours import Neighbours
 from recall.index.sync import Progress, SyncReport
 from recall.index.vectors import VectorFile
 from recall.text.chunks import chunk_topic
 
-_BATCH_CHUNKS: Final = 32
+_STEP_CHUNKS: Final = 32
 _SPARE_ROWS: Final = 4096
 _WORTH_ASKING: Final = 8
+
+
+class _Stopped(Exception):  # noqa: N818 - a wish of the caller, not a mistake
+    """Raised between two texts when the caller wants an end."""
+
+
+@dataclass(slots=True)
+class _Source:
+    """Where vectors come from: other roots first, then the model, one text after the other.
+
+    Attributes:
+        encoder: the model.
+        others: catalogs of other roots.
+        stop: set when the work is to end.
+        asked: texts that the model was asked for.
+    """
+
+    encoder: Encoder
+    others: Neighbours
+    stop: threading.Event | None
+    asked: int = 0
+
+    def rows(self, texts: Mapping[str, bytes]) -> Vectors:
+        """One row a text, shape (n, dim).
+
+        Raises:
+            EncoderError: the model does not work.
+        """
+        adopted = self.others.find(list(texts.values()))
+        rows = np.zeros((len(texts), self.encoder.dim), np.float32)
+        for row, (text, digest) in zip(rows, texts.items(), strict=True):
+            row[:] = adopted[digest] if digest in adopted else self._ask(text)
+        return rows
+
+    def _ask(self, text: str) -> Vector:
+        if self.stop and self.stop.is_set():
+            raise _Stopped
+        self.asked += 1
+        vector: Vector = check_vectors(self.encoder.encode_documents([text]), rows=1, dim=self.encoder.dim)[0]
+        return vector
 
 
 def apply_vectors(
@@ -42,8 +81,8 @@ def apply_vectors(
         catalog: what to complete.
         encoder: the model; another one than last time makes all vectors anew.
         neighbours: folders of derived data of other roots, which may have some of the vectors.
-        limit: topics at most; None for all that are pending.
-        stop: set it to stop after the present step.
+        limit: chunks at most; a topic that would go beyond is left, with those after it. None for all.
+        stop: set it to stop after the present text; what was made stays.
         on_progress: told after every step.
 
     Raises:
@@ -54,20 +93,23 @@ def apply_vectors(
         catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
         _delete_old_vectors(catalog)
     ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
-    total = min(total, limit) if limit is not None else total
     # A few changed files are encoded faster than other catalogs are opened.
     others = Neighbours(neighbours if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
-    report, done = SyncReport(), 0
-    while done < total and not (stop and stop.is_set()):
-        step = _take(catalog.pending(min(_BATCH_CHUNKS, total - done)), encoder.chunk_tokens)
-        if not step:
+    source = _Source(encoder, others, stop)
+    report, done, chunks = SyncReport(), 0, 0
+    while step := _take(catalog.pending(_STEP_CHUNKS), encoder.chunk_tokens):
+        chunks += sum(len(texts) for _, texts in step)
+        if limit is not None and chunks > limit:
             break
-        report = _commit_vectors(catalog, partial(_vectors_of, encoder, others), step, report)
+        try:
+            report = _commit_step(catalog, source, step, report)
+        except _Stopped:
+            break
         done += len(step)
         if on_progress:
             on_progress("vectors", done, total)
     compact_vectors(catalog)
-    return report
+    return replace(report, embedded=source.asked, reused=report.reused - source.asked)
 
 
 def compact_vectors(catalog: Catalog) -> None:
@@ -94,66 +136,57 @@ def compact_vectors(catalog: Catalog) -> None:
 
 
 def _take(pending: Sequence[Pending], budget: int) -> list[tuple[Pending, list[str]]]:
-    """The first topics with their chunks, about one batch of chunks, at least one topic."""
+    """The first topics with their chunks, about one step of chunks, at least one topic; none when none is pending."""
     step: list[tuple[Pending, list[str]]] = []
     size = 0
     for topic in pending:
         texts = [chunk.text for chunk in chunk_topic(topic.title, topic.description, topic.body, budget=budget)]
-        if step and size + len(texts) > _BATCH_CHUNKS:
+        if step and size + len(texts) > _STEP_CHUNKS:
             break
         step.append((topic, texts))
         size += len(texts)
     return step
 
 
-def _vectors_of(encoder: Encoder, others: Neighbours, texts: Mapping[str, bytes]) -> tuple[Vectors, int]:
-    """One row a text, and how many of them the model was asked for."""
-    adopted = others.find(list(texts.values()))
-    missing = [text for text, digest in texts.items() if digest not in adopted]
-    made = iter(encoder.encode_documents(missing))
-    rows = np.zeros((len(texts), encoder.dim), np.float32)
-    for row, digest in zip(rows, texts.values(), strict=True):
-        row[:] = adopted[digest] if digest in adopted else next(made)
-    return rows, len(missing)
-
-
-def _commit_vectors(
-    catalog: Catalog,
-    vectors_of: Callable[[Mapping[str, bytes]], tuple[Vectors, int]],
-    step: Sequence[tuple[Pending, list[str]]],
-    report: SyncReport,
+def _commit_step(
+    catalog: Catalog, source: _Source, step: Sequence[tuple[Pending, list[str]]], report: SyncReport
 ) -> SyncReport:
     texts = dict.fromkeys(text for _, chunks in step for text in chunks)
     digests = {text: blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts}
-    rows = catalog.rows_of(digests.values())
-    fresh = {text: digest for text, digest in digests.items() if digest not in rows}
-    vectors, encoded = vectors_of(fresh)
-    good = usable(vectors)
-    first = int(catalog.meta()["rows"])
-    stored = [digest for digest, fine in zip(fresh.values(), good, strict=True) if fine]
-    if stored:
-        _vector_file(catalog).append(vectors[good], at=first)
-    numbered = {digest: first + number for number, digest in enumerate(stored)}
-    rows.update(numbered)
+    rows = _stored_rows(catalog, source, digests)
     unembedded = [
         (topic.path, "the model gave no usable vector for it; found by its words only")
         for topic, chunks in step
         if any(digests[text] not in rows for text in chunks)
     ]
     with catalog.transaction() as write:
-        write.executemany("INSERT INTO vectors VALUES (?, ?)", [(row, digest) for digest, row in numbered.items()])
-        set_meta(write, {"rows": str(first + len(stored))})
         for topic, chunks in step:
             placed = ((topic.doc, number, rows.get(digests[text])) for number, text in enumerate(chunks))
             _put_chunks(write, topic, [(doc, number, row) for doc, number, row in placed if row is not None])
         write.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?)", unembedded)
         advance(write)
-    return replace(
-        report,
-        embedded=report.embedded + encoded,
-        reused=report.reused + len(digests) - encoded,
-        unembedded=(*report.unembedded, *unembedded),
-    )
+    return replace(report, reused=report.reused + len(digests), unembedded=(*report.unembedded, *unembedded))
+
+
+def _stored_rows(catalog: Catalog, source: _Source, digests: Mapping[str, bytes]) -> dict[bytes, int]:
+    """The row of each text; new ones are made and committed a few at a time, those without a usable vector left out."""
+    rows = catalog.rows_of(digests.values())
+    fresh = [(text, digest) for text, digest in digests.items() if digest not in rows]
+    for at in range(0, len(fresh), _STEP_CHUNKS):
+        part = dict(fresh[at : at + _STEP_CHUNKS])
+        vectors = source.rows(part)
+        good = usable(vectors)
+        first = int(catalog.meta()["rows"])
+        stored = [digest for digest, fine in zip(part.values(), good, strict=True) if fine]
+        if not stored:
+            continue
+        _vector_file(catalog).append(vectors[good], at=first)
+        numbered = {digest: first + number for number, digest in enumerate(stored)}
+        with catalog.transaction() as write:
+            write.executemany("INSERT INTO vectors VALUES (?, ?)", [(row, digest) for digest, row in numbered.items()])
+            set_meta(write, {"rows": str(first + len(stored))})
+        rows.update(numbered)
+    return rows
 
 
 def _put_chunks(write: sqlite3.Connection, topic: Pending, chunks: Sequence[tuple[int, int, int]]) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from recall.errors import IndexFormatError
 from recall.index.base import Vector, Vectors, check_vectors
 from recall.index.bundle import open_bundle, write_bundle
+from recall.index.native import NATIVE
 
 _FILE: Final = "faiss.bundle"
 
@@ -29,9 +30,9 @@ def nearest(rows: Vectors, vector: Vector, k: int) -> tuple[NDArray[np.float32],
     k = min(k, len(rows))
     if k <= 0:
         return np.zeros(0, np.float32), np.zeros(0, np.int64)
-    scores, numbers = faiss.knn(
-        np.ascontiguousarray(vector[None], np.float32), rows, k, metric=faiss.METRIC_INNER_PRODUCT
-    )
+    with NATIVE.call():
+        query = np.ascontiguousarray(vector[None], np.float32)
+        scores, numbers = faiss.knn(query, rows, k, metric=faiss.METRIC_INNER_PRODUCT)
     order = np.lexsort((numbers[0], -scores[0]))
     return scores[0][order], numbers[0][order].astype(np.int64)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from recall.errors import EncoderError, ModelNotFoundError
 from recall.index.base import Vector, Vectors, check_vectors
+from recall.index.native import NATIVE
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -125,8 +126,9 @@ class OnnxEncoder:
                 return
             for name, expected in self.card.sha256.items():
                 _verify(self.folder / name, expected)
-            tokenizer, session = _load(self.folder, self._threads)
-            session.run(None, _inputs([self.card.end_token]))
+            with NATIVE.call():
+                tokenizer, session = _load(self.folder, self._threads)
+                session.run(None, _inputs([self.card.end_token]))
             self._tokenizer, self._session = tokenizer, session
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
@@ -144,14 +146,15 @@ class OnnxEncoder:
     def _encode(self, text: str) -> Vector:
         self.warm_up()
         assert self._tokenizer is not None  # noqa: S101 - warm_up() sets both or raises
-        # A lone surrogate, which a broken file name or a cut emoji brings, is no text to the tokenizer.
-        ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
-        if len(ids) > self.card.max_tokens:
-            ids = [*ids[: self.card.max_tokens - 1], self.card.end_token]
-        try:
-            vector: Vector = self._session.run(None, _inputs(ids))[0][0]
-        except Exception as error:  # onnxruntime raises types of its own that share no base
-            raise EncoderError(f"{self.name} could not encode a text of {len(text)} characters: {error}") from error
+        with NATIVE.call():
+            # A lone surrogate, which a broken file name or a cut emoji brings, is no text to the tokenizer.
+            ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
+            if len(ids) > self.card.max_tokens:
+                ids = [*ids[: self.card.max_tokens - 1], self.card.end_token]
+            try:
+                vector: Vector = self._session.run(None, _inputs(ids))[0][0]
+            except Exception as error:  # onnxruntime raises types of its own that share no base
+                raise EncoderError(f"{self.name} cannot encode a text of {len(text)} characters: {error}") from error
         return vector
 
 

@@ -16,8 +16,8 @@ from recall.memory.model import Model
 
 logger = logging.getLogger(__name__)
 
-# Topics that get their vectors before an answer; more are left to the background.
-_INLINE_TOPICS: Final = 16
+# Chunks that get their vectors before an answer; more are left to the background.
+_INLINE_CHUNKS: Final = 16
 # A look at the folders that takes longer than this comes after the answer of a prefetch, not before it.
 _QUICK_LOOK_S: Final = 0.02
 _STOP_WAIT_S: Final = 2.0
@@ -91,7 +91,7 @@ class Keeper:
                 self._model.warm_up()
             for index in self.indexes:
                 if self._model.is_warm and self._model.encoder is not None:
-                    index.sync_vectors(self._model.encoder, limit=_INLINE_TOPICS, lock_wait_s=0.0, stop=self._stop)
+                    index.sync_vectors(self._model.encoder, limit=_INLINE_CHUNKS, lock_wait_s=0.0, stop=self._stop)
         except LockedError:
             notes.append("another process or thread is indexing")
         except (EncoderError, OSError) as error:

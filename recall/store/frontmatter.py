@@ -251,7 +251,8 @@ def _groups(lines: Sequence[_Line]) -> tuple[list[_Group], list[str]]:
 
 def _goes_on(group: _Group, line: _Line) -> bool:
     """Whether an unindented line belongs to the key: an item of its list, or the end of its brackets."""
-    return line.text in ("]", "}") or (not group.inline and _ITEM.match(line.text) is not None)
+    closes = line.text in ("]", "}") and group.inline[:1] in ("[", "{")
+    return closes or (not group.inline and _ITEM.match(line.text) is not None)
 
 
 def _key(text: str) -> _Group | None:

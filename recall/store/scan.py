@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
 
 from recall.store.topics import Scope
@@ -210,7 +211,7 @@ class _Walk:
     def file(self, path: str, real: str) -> None:
         """Take in the Markdown file at `path`, whose real place is `real`."""
         try:
-            status = Path(real).stat()
+            status = os.stat(real)  # noqa: PTH116 - twice as fast for thousands of files
             if reason := _reason_against(path, real, status):
                 self.skip(path, reason)
                 return
@@ -304,15 +305,17 @@ def _count_topics(folder: str) -> str:
 
 # --- the order
 
-_PUNCTUATION = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"  # as the root collation of CLDR has it
-_PRIMARY = {ord(char): chr(1 + rank) for rank, char in enumerate(_PUNCTUATION)}
-_PRIMARY |= {ord("ø"): "o", ord("đ"): "d", ord("ł"): "l", ord("ı"): "i", ord("æ"): "ae", ord("œ"): "oe"}
 _HIRAGANA_SHIFT = 0x60  # katakana sort with hiragana and differ from them only after everything else
 
 
 def scan_order(files: Iterable[SourceFile]) -> list[SourceFile]:
     """Newest first; equal times by base name as a person would sort them, then by path (qwen.md section 3)."""
-    return sorted(files, key=lambda source: (-source.mtime_ns, scan_key(source.path)))
+    ordered: list[SourceFile] = []
+    newest_first = sorted(files, key=lambda source: source.mtime_ns, reverse=True)
+    for _, group in groupby(newest_first, key=lambda source: source.mtime_ns):
+        same = list(group)
+        ordered += sorted(same, key=lambda source: scan_key(source.path)) if len(same) > 1 else same
+    return ordered
 
 
 def scan_key(path: str) -> tuple[tuple[str, str, str], bytes]:
@@ -329,17 +332,26 @@ def collation_key(text: str) -> tuple[str, str, str]:
         return text.lower().translate(_PRIMARY), "", text.swapcase()
     plain = unicodedata.normalize("NFKD", text)
     letters = "".join(char for char in plain if not unicodedata.combining(char))
-    primary = "".join(map(_primary, letters.casefold()))
-    accents = "".join(char if unicodedata.combining(char) else " " for char in plain)
-    return primary, accents.rstrip(), letters.swapcase() + text
+    accents = "".join(char if unicodedata.combining(char) else " " for char in plain).rstrip()
+    return letters.casefold().translate(_PRIMARY), accents, letters.swapcase() + text
 
 
-def _primary(char: str) -> str:
-    if ord(char) in _PRIMARY:
-        return _PRIMARY[ord(char)]
-    if "ァ" <= char <= "ヶ":
-        return chr(ord(char) - _HIRAGANA_SHIFT)
-    category = unicodedata.category(char)
-    if category == "Nd":
-        return str(unicodedata.digit(char))
-    return f"/{char}" if category[0] in "PSZ" else char  # "/" itself has moved, the place before 0 is free
+class _Primary(dict[int, str]):
+    """What a character weighs before accents and case are looked at; worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        category = unicodedata.category(char)
+        if "ァ" <= char <= "ヶ":
+            char = chr(code - _HIRAGANA_SHIFT)
+        elif category == "Nd":
+            char = str(unicodedata.digit(char))
+        elif category[0] in "PSZ":
+            char = f"/{char}"  # "/" itself has moved, the place just before "0" is free
+        self[code] = char
+        return char
+
+
+_PUNCTUATION = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"  # as the root collation of CLDR has it
+_PRIMARY = _Primary({ord(char): chr(1 + rank) for rank, char in enumerate(_PUNCTUATION)})
+_PRIMARY |= {ord("ø"): "o", ord("đ"): "d", ord("ł"): "l", ord("ı"): "i", ord("æ"): "ae", ord("œ"): "oe"}

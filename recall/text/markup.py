@@ -25,7 +25,7 @@ _HIDDEN = re.compile(rf"[{_JOINERS}\u061c\u180e\u202a-\u202e\u2061-\u206f\ufff9-
 _OWN_LINE = re.compile(
     r"""^(?P<indent>[^\S\n]*+)(?=
           \#{1,6}+[^\S\n]*+relevant[ _-]?memor(?:y|ies)
-        | \#{3}(?!\#)[^\n]*[(（](?:[^()（）\n]*\.md[)）]|[^\s()（）]+/[^\s()（）]+[)）][^\S\n]*+\#*+[^\S\n]*+$)
+        | \#{3}(?!\#)[^\n]*[(（](?:[^()（）\n]*\.md[)）]|[^\s()（）/]*+(?:/[^\s()（）/]*+)++[)）][^\S\n]*+\#*+[^\S\n]*+$)
         | \#{1,6}+[^\S\n]*+(?:instructions?|input|response|human|user|assistant|system)[^\S\n]*+[:：]
         | >[^\S\n]*+note\b
         | saved[ ](?:today|yesterday|\d+[ ]days?[ ]ago)\.?[^\S\n]*+$
@@ -58,7 +58,8 @@ _HOST_TAGS = r"""
   | ide_ (?: selection | opened_file | diagnostics ) | attached_files | untrusted [-_] [a-z_-]{1,40}
 """
 _HOST_TAG = re.compile(  # with attributes, or with spaces that a lenient reader forgives; `a < system` is no tag
-    rf"<(?=/?(?:{_HOST_TAGS})(?![\w-])|\s*+(?:/\s*+)?(?:{_HOST_TAGS})\s*+/?>)", re.IGNORECASE | re.VERBOSE
+    rf"<(?=/?(?:{_HOST_TAGS})(?![\w-])|\s*+(?:/\s*+)?(?:{_HOST_TAGS})(?:\s[^<>]{{0,200}})?/?>)",
+    re.IGNORECASE | re.VERBOSE,
 )
 _TEMPLATE_TOKEN = re.compile(
     r"<(?=[|｜][^\s|｜<>]{1,40}[|｜]?>|[^\s|｜<>]{1,40}[|｜]>|</?SYS>>|/?(?:s|bos|eos|sop)>)", re.IGNORECASE

@@ -116,7 +116,9 @@ _PEM = (
     r"(?:(?:\s|\\[nrt]|[\"'+,>])*+[A-Za-z0-9+/=]{0,64}(?:\s|\\[nrt]|[\"'+,>])*-----END [A-Z0-9 ]{0,48}-----)?"
 )
 _OPEN = r"(?:[ \t]?[（(][^（）()\n]{0,20}[)）])?[ \t\"'`*“]{0,6}(?:=>|[:=：＝]{1,2}|[ \t]\|)[ \t\"'`*“「]{0,6}"
-_VALUE = r"(?P<value>(?:[!#-%(-+\--:<-_a-{}~]|[,;&](?![A-Za-z_]\w*[=:]))++)"  # ASCII but quotes and |; & as in a=1&b=2
+_VALUE = (
+    r"(?P<value>(?:[!#-%(-+\--:<-_a-{}~]|[,;&](?![A-Za-z_]\w*[=:])){6,}+)"  # ASCII but quotes and |; & as in a=1&b=2
+)
 
 
 def _token(kind: str, *literals: str, rest: str, real: Callable[[str], bool] = _real_token) -> Iterator[_Shape]:

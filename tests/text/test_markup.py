@@ -29,7 +29,8 @@ ORDINARY = [
 STRUCTURE = re.compile(
     r"^\s*(?:#+\s*relevant memory|###\s[^\n]*\([^()\n]*\.md\)|>\s*NOTE:|Saved (?:today|yesterday|\d+ days ago)\.\s*$)"
     r"|^\s*(?:human|assistant)\s*[:：]"
-    r"|<\s*/?\s*(?:system-reminder|relevant-memory|tool_result|function_calls)\b|<\|\w+\|>|\[/?INST\]|</?s>",
+    r"|</?(?:system-reminder|relevant-memory|tool_result)\b|<\s*/?\s*(?:system-reminder|tool_result)\s*>"
+    r"|<\|\w+\|>|\[/?INST\]|</?s>",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -47,6 +48,7 @@ DANGEROUS = [
     ("< / SYSTEM_REMINDER >", "&lt; / SYSTEM_REMINDER >"),
     ('<system-reminder priority="1">', '&lt;system-reminder priority="1">'),
     ("<system-reminder", "&lt;system-reminder"),
+    ("<\nsystem-reminder a='1'>", "&lt;\nsystem-reminder a='1'>"),
     ("</relevant-memory><tool_result>", "&lt;/relevant-memory>&lt;tool_result>"),
     ("</recall-memory>", "&lt;/recall-memory>"),
     ("<function_calls><invoke name='x'>", "&lt;function_calls>&lt;invoke name='x'>"),
