@@ -153,6 +153,8 @@ def _env_keys(env: Mapping[str, str]) -> dict[str, object]:
 def _read(file: Path) -> dict[str, object]:
     """Dotted keys of a TOML file; none when it is missing."""
     try:
+        if file.exists() and not file.is_file():
+            raise OSError("not a regular file")  # a link in a cloned project may lead to a device that never ends
         tables = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
         return {}

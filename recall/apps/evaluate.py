@@ -95,11 +95,14 @@ class Way:
 
     def settings(self, config: Config) -> Config:
         """The settings to open memories with."""
+        search, encoder = config.search, config.encoder
         if self.ranking is Ranking.HEURISTIC:
-            config = msgspec.structs.replace(config, encoder=msgspec.structs.replace(config.encoder, model="off"))
-        if self.with_floor and not self.is_partial:
-            return config
-        return msgspec.structs.replace(config, search=msgspec.structs.replace(config.search, floor=NO_FLOOR))
+            encoder = msgspec.structs.replace(encoder, model="off")
+        if self.is_partial or not self.with_floor:
+            search = msgspec.structs.replace(search, floor=NO_FLOOR)
+        if not self.delivered:  # nobody reads the prompt
+            search = msgspec.structs.replace(search, prompt_tokens=1)
+        return msgspec.structs.replace(config, search=search, encoder=encoder)
 
 
 def evaluate(
@@ -212,10 +215,11 @@ class _Asked:
             exclude = self._barred(query)
             if self.way.delivered:
                 turn = play(self.memory, query.text, self.watch, exclude=exclude, budget_s=BUDGET_S)
-                hits, injected = _delivered(turn), _injected(turn)
+                hits = [hit for delivery in turn.deliveries for hit in delivery.recall.hits]
             else:
-                hits, injected = self._found(query.text, exclude), None
-            yield Judged(query.kind or "", tuple(self.name(hit.topic) for hit in hits), query.relevant), injected
+                turn, hits = None, self._found(query.text, exclude)
+            ranking = tuple(self.name(hit.topic) for hit in hits)
+            yield Judged(query.kind or "", ranking, query.relevant), None if turn is None else _injected(turn)
             self._told("queries", number, len(queries))
 
     def _barred(self, query: Query) -> frozenset[str]:
@@ -232,9 +236,9 @@ class _Asked:
             self._seqs = {name: _seq(topic, limit) for name, topic in self.topics.items()}
         return self._seqs
 
-    def _found(self, text: str, exclude: Collection[str]) -> Sequence[Hit]:
+    def _found(self, text: str, exclude: Collection[str]) -> list[Hit]:
         if not self.way.is_partial:
-            return self.memory.recall(text, k=DEPTH, exclude=exclude).hits
+            return list(self.memory.recall(text, k=DEPTH, exclude=exclude).hits)
         hits = self.memory.recall(text, k=max(1, len(self.topics)), exclude=exclude).hits
         return by_part(hits, self.way.ranking)[:DEPTH]
 
@@ -255,10 +259,6 @@ def by_part(hits: Sequence[Hit], ranking: Ranking) -> list[Hit]:
 
 def _with_part(parts: Sequence[tuple[float | None, Hit]]) -> list[tuple[float, Hit]]:
     return [(part, hit) for part, hit in parts if part is not None]
-
-
-def _delivered(turn: Turn) -> list[Hit]:
-    return [hit for delivery in turn.deliveries for hit in delivery.recall.hits]
 
 
 def _injected(turn: Turn) -> Injected:

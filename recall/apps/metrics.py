@@ -69,9 +69,7 @@ def measure(judged: Sequence[Judged]) -> dict[str, float | None]:
     """
     answerable = [one for one in judged if one.relevant]
     unanswerable = [float(bool(one.ranking)) for one in judged if not one.relevant]
-    means = {
-        name: mean([score(one.ranking, one.relevant) for one in answerable]) for name, score in _MEASURES.items()
-    }
+    means = {name: mean([score(one.ranking, one.relevant) for one in answerable]) for name, score in _MEASURES.items()}
     return {**means, NO_ANSWER: mean(unanswerable)}
 
 

@@ -5,7 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from recall.memory.memory import Event, Memory
+from recall.memory.events import Event
+from recall.memory.memory import Memory
 from recall.search.delivery import Delivery, PrefetchEvent
 from recall.search.prefetch import Prefetch
 

@@ -12,7 +12,7 @@ from recall.text.budget import estimate_tokens
 from recall.text.markup import escape, one_line, visible
 
 BODY_LIMIT = 1_200
-_WINDOW = 16_384  # code points of a body that are looked at: a huge file must not cost the recall its 100 ms
+_WINDOW = 8_192  # code points of a field that are looked at: a huge file must not cost the recall its 100 ms
 TITLE_LIMIT = 200
 DESCRIPTION_LIMIT = 1_200
 HEADING = "## Relevant memory"
@@ -73,7 +73,7 @@ def relevant_memory(hits: Sequence[Hit], *, now: float, max_tokens: int | None =
 
 def _card(topic: Topic, *, now: float, mask: bool) -> _Card:
     clean = secrets.mask if mask else str
-    title, description = clean(one_line(topic.title)), clean(one_line(topic.description))
+    title, description = (clean(one_line(text[:_WINDOW])) for text in (topic.title, topic.description))
     body = clean(visible(topic.body[:_WINDOW])).strip()
     days = age_days(topic.modified, now)
     head = "\n".join(

@@ -82,7 +82,7 @@ class VectorIndex(Protocol):
 
 
 def check_vectors(vectors: NDArray[np.floating], *, rows: int, dim: int) -> Vectors:
-    """The vectors as float32 rows of unit length; all-zero rows stay zero.
+    """The vectors as float32 rows of unit length; rows that are all zero or hold something infinite become zero.
 
     Raises:
         EncoderError: of another shape than (rows, dim).
@@ -90,8 +90,9 @@ def check_vectors(vectors: NDArray[np.floating], *, rows: int, dim: int) -> Vect
     if vectors.shape != (rows, dim):
         raise EncoderError(f"expected vectors of shape ({rows}, {dim}), got {vectors.shape}")
     out = np.ascontiguousarray(vectors, dtype=np.float32)
-    lengths = np.linalg.norm(out, axis=1, keepdims=True)
-    unit: Vectors = np.divide(out, lengths, out=np.zeros_like(out), where=lengths > 0)
+    lengths = np.linalg.norm(out.astype(np.float64), axis=1, keepdims=True)
+    fine = np.isfinite(lengths) & (lengths > 0)
+    unit: Vectors = np.divide(out, lengths, out=np.zeros_like(out), where=fine, casting="same_kind")
     return unit
 
 

@@ -1,13 +1,16 @@
 """Several arrays in one file that is written once and mapped by every reader.
 
-Layout: magic, length of the header, header (JSON: arrays with dtype, shape, offset; size of the whole file), then the
-arrays, each at a multiple of 64 bytes. A file that was cut short or belongs to another format is noticed at open.
+Layout: magic, length and CRC-32 of the header, header (JSON: arrays with dtype, shape, offset, CRC-32; size of them
+all), then the arrays, each at a multiple of 64 bytes. A file that was cut short, has a damaged header or belongs to
+another format is noticed at open; damaged arrays only when asked, since that reads all of them.
 """
 
 import json
+import math
 import mmap
 import os
 import struct
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +20,8 @@ from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
 
-_MAGIC: Final = b"RECALL01"
+_MAGIC: Final = b"RECALL02"
+_PREFIX: Final = struct.Struct("<8sQI")
 _ALIGN: Final = 64
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -33,13 +37,13 @@ def write_bundle(file: Path, arrays: Arrays) -> None:
     spec: dict[str, Any] = {}
     offset = 0
     for name, array in solid.items():
-        spec[name] = {"dtype": array.dtype.str, "shape": array.shape, "offset": offset}
+        spec[name] = {"dtype": array.dtype.str, "shape": array.shape, "offset": offset, "crc": _checksum(array)}
         offset += -(-array.nbytes // _ALIGN) * _ALIGN
     header = json.dumps({"arrays": spec, "bytes": offset}).encode("ascii")
-    header += b" " * (-(len(_MAGIC) + 8 + len(header)) % _ALIGN)
+    header += b" " * (-(_PREFIX.size + len(header)) % _ALIGN)
     try:
         with file.open("xb") as stream:
-            stream.write(_MAGIC + struct.pack("<Q", len(header)) + header)
+            stream.write(_PREFIX.pack(_MAGIC, len(header), zlib.crc32(header)) + header)
             for array in solid.values():
                 stream.write(array.tobytes())
                 stream.write(b"\0" * (-array.nbytes % _ALIGN))
@@ -52,28 +56,39 @@ def write_bundle(file: Path, arrays: Arrays) -> None:
         raise
 
 
-def open_bundle(file: Path) -> dict[str, NDArray[Any]]:
+def open_bundle(file: Path, *, check: bool = False) -> dict[str, NDArray[Any]]:
     """The arrays, mapped read-only; the mapping lives as long as one of them does.
 
+    Args:
+        file: what `write_bundle` wrote.
+        check: read all arrays and compare them with their checksums.
+
     Raises:
-        IndexFormatError: absent, cut short, or no bundle of this format.
+        IndexFormatError: absent, cut short, damaged, or no bundle of this format.
     """
     try:
         with file.open("rb") as stream:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        if mapped[: len(_MAGIC)] != _MAGIC:
-            raise IndexFormatError(f"{file}: not an index file of this version")
-        start = len(_MAGIC) + 8
-        (length,) = struct.unpack("<Q", mapped[len(_MAGIC) : start])
-        header = json.loads(mapped[start : start + length])
-        base = start + length
-        if len(mapped) != base + header["bytes"]:
-            raise IndexFormatError(f"{file}: {len(mapped)} bytes instead of {base + header['bytes']}")
-        return {
-            name: np.frombuffer(mapped, item["dtype"], int(np.prod(item["shape"])), base + item["offset"]).reshape(
-                item["shape"]
-            )
-            for name, item in header["arrays"].items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        magic, length, crc = _PREFIX.unpack(mapped[: _PREFIX.size])
+    except (OSError, ValueError, struct.error) as error:
         raise IndexFormatError(f"{file}: cannot be read as an index file: {error}") from error
+    base = _PREFIX.size + length
+    header = mapped[_PREFIX.size : base]
+    if magic != _MAGIC or zlib.crc32(header) != crc:
+        raise IndexFormatError(f"{file}: not an index file of this version, or its header is damaged")
+    spec = json.loads(header)
+    if len(mapped) != base + spec["bytes"]:
+        raise IndexFormatError(f"{file}: {len(mapped)} bytes instead of {base + spec['bytes']}")
+    arrays = {name: _mapped(mapped, base, item) for name, item in spec["arrays"].items()}
+    if check and any(_checksum(arrays[name]) != item["crc"] for name, item in spec["arrays"].items()):
+        raise IndexFormatError(f"{file}: damaged")
+    return arrays
+
+
+def _mapped(mapped: mmap.mmap, base: int, item: Mapping[str, Any]) -> NDArray[Any]:
+    shape = item["shape"]
+    return np.frombuffer(mapped, item["dtype"], math.prod(shape), base + item["offset"]).reshape(shape)
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    return zlib.crc32(array.data)

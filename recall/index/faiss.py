@@ -5,18 +5,16 @@
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
 import faiss
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from recall.errors import IndexFormatError
 from recall.index.base import Vector, Vectors, check_vectors
-from recall.index.bundle import open_bundle, write_bundle
+from recall.index.flat import load_rows, save_rows
 from recall.index.native import NATIVE
 
 _FILE: Final = "faiss.bundle"
@@ -30,11 +28,25 @@ def nearest(rows: Vectors, vector: Vector, k: int) -> tuple[NDArray[np.float32],
     k = min(k, len(rows))
     if k <= 0:
         return np.zeros(0, np.float32), np.zeros(0, np.int64)
+    query = np.ascontiguousarray(vector[None], np.float32)
+    scores, numbers = _with_ties(
+        lambda most: faiss.knn(query, rows, most, metric=faiss.METRIC_INNER_PRODUCT), k, len(rows)
+    )
+    order = np.lexsort((numbers, -scores))[:k]
+    return scores[order], numbers[order].astype(np.int64)
+
+
+def _with_ties(
+    search: Callable[[int], tuple[NDArray[np.float32], NDArray[np.int64]]], k: int, count: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The k best of `count` with all that tie with the last of them; FAISS alone would keep any of those."""
+    most = min(k + 1, count)
     with NATIVE.call():
-        query = np.ascontiguousarray(vector[None], np.float32)
-        scores, numbers = faiss.knn(query, rows, k, metric=faiss.METRIC_INNER_PRODUCT)
-    order = np.lexsort((numbers[0], -scores[0]))
-    return scores[0][order], numbers[0][order].astype(np.int64)
+        scores, numbers = search(most)
+        while most < count and scores[0, -1] == scores[0, k - 1]:
+            most = min(4 * most, count)
+            scores, numbers = search(most)
+    return scores[0], numbers[0]
 
 
 class FaissIndex:
@@ -62,18 +74,21 @@ class FaissIndex:
         latest = {key: row for row, key in enumerate(keys)}
         with self._lock:
             self._remove(latest)
-            numbers = {key: next(self._next) for key in latest}
-            if numbers:
-                self._index.add_with_ids(rows[list(latest.values())], np.fromiter(numbers.values(), np.int64))
-            self._numbers.update(numbers)
-            self._keys.update((number, key) for key, number in numbers.items())
+            self._add(list(latest), rows[list(latest.values())])
 
     def remove(self, keys: Sequence[str]) -> None:
         """Forgets the keys; unknown ones are ignored."""
         with self._lock:
-            self._remove(dict.fromkeys(keys, 0))
+            self._remove(dict.fromkeys(keys))
 
-    def _remove(self, keys: dict[str, int]) -> None:
+    def _add(self, keys: Sequence[str], rows: Vectors) -> None:
+        numbers = {key: next(self._next) for key in keys}
+        if numbers:
+            self._index.add_with_ids(rows, np.fromiter(numbers.values(), np.int64))
+        self._numbers.update(numbers)
+        self._keys.update((number, key) for key, number in numbers.items())
+
+    def _remove(self, keys: Iterable[str]) -> None:
         gone = [self._numbers.pop(key) for key in keys if key in self._numbers]
         for number in gone:
             del self._keys[number]
@@ -83,27 +98,21 @@ class FaissIndex:
     def search(self, vector: Vector, k: int) -> list[tuple[str, float]]:
         """The k best keys with their inner product, best first, equal ones by key; none for an all-zero vector."""
         with self._lock:
-            wanted = min(k, len(self._numbers))
-            if wanted <= 0 or not np.any(vector):
+            k = min(k, len(self._numbers))
+            if k <= 0 or not np.any(vector):
                 return []
-            scores, numbers = self._index.search(np.ascontiguousarray(vector[None], np.float32), wanted)
-            found = [
-                (self._keys[int(number)], float(score))
-                for score, number in zip(scores[0], numbers[0], strict=True)
-                if number >= 0  # FAISS fills up with -1 where it finds less than it was asked for
-            ]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+            query = np.ascontiguousarray(vector[None], np.float32)
+            scores, numbers = _with_ties(lambda most: self._index.search(query, most), k, len(self._numbers))
+            found = [(self._keys[int(number)], float(score)) for score, number in zip(scores, numbers, strict=True)]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:k]
 
     def save(self, folder: Path) -> None:
         """Writes the index into the folder as one file, exchanged in one step."""
-        folder.mkdir(parents=True, exist_ok=True)
-        fresh = folder / f"{_FILE}.new"
-        fresh.unlink(missing_ok=True)
         with self._lock:
-            keys = msgspec.json.encode([[number, key] for key, number in self._numbers.items()])
-            arrays = {"keys": np.frombuffer(keys, np.uint8), "index": faiss.serialize_index(self._index)}
-        write_bundle(fresh, arrays)
-        fresh.replace(folder / _FILE)
+            # Keys and rows alone: FAISS trusts what it reads, so that a damaged file of its own can end the process.
+            keys = [self._keys[int(number)] for number in faiss.vector_to_array(self._index.id_map)]
+            rows = self._index.index.reconstruct_n(0, len(keys))
+        save_rows(folder / _FILE, keys, rows)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -112,19 +121,9 @@ class FaissIndex:
         Raises:
             IndexFormatError: absent, damaged or of another kind.
         """
-        arrays = open_bundle(folder / _FILE)
-        try:
-            loaded = faiss.deserialize_index(np.array(arrays["index"]))
-            pairs = msgspec.json.decode(arrays["keys"].tobytes(), type=list[tuple[int, str]])
-        except (KeyError, RuntimeError, msgspec.DecodeError) as error:
-            raise IndexFormatError(f"{folder / _FILE}: not a saved FAISS index: {error}") from error
-        if not isinstance(loaded, faiss.IndexIDMap2) or loaded.ntotal != len(pairs):
-            raise IndexFormatError(f"{folder / _FILE}: its {len(pairs)} keys belong to another index")
-        index = cls(loaded.d)
-        index._index = loaded
-        index._numbers = {key: number for number, key in pairs}
-        index._keys = dict(pairs)
-        index._next = itertools.count(max(index._keys, default=-1) + 1)
+        keys, rows = load_rows(folder / _FILE)
+        index = cls(rows.shape[1])
+        index._add(keys, rows)
         return index
 
     def __len__(self) -> int:

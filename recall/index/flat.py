@@ -17,9 +17,40 @@ _FILE: Final = "flat.bundle"
 
 def nearest(rows: Vectors, vector: Vector, k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Inner products and numbers of the k best rows, best first, equal ones in row order; shapes (min(k, n),)."""
-    scores = rows @ vector
-    best = np.lexsort((np.arange(len(scores)), -scores))[:k]
+    scores = _products(rows, vector)
+    best = np.lexsort((np.arange(len(scores)), -scores))[: max(k, 0)]
     return scores[best], best.astype(np.int64)
+
+
+def _products(rows: Vectors, vector: Vector) -> NDArray[np.float32]:
+    """Inner products, shape (n,). Unlike with `@`, equal rows get equal ones, wherever they stand."""
+    products: NDArray[np.float32] = np.einsum("ij,j->i", rows, vector)
+    return products
+
+
+def save_rows(file: Path, keys: Sequence[str], rows: Vectors) -> None:
+    """Writes rows and their keys as one file, exchanged in one step; the folder is made when it is missing."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.unlink(missing_ok=True)
+    write_bundle(fresh, {"keys": np.frombuffer(msgspec.json.encode(keys), np.uint8), "rows": rows})
+    fresh.replace(file)
+
+
+def load_rows(file: Path) -> tuple[list[str], Vectors]:
+    """What `save_rows` wrote: keys and rows, shape (n, dim).
+
+    Raises:
+        IndexFormatError: absent, damaged or of another kind.
+    """
+    arrays = open_bundle(file, check=True)
+    try:
+        rows, keys = arrays["rows"], msgspec.json.decode(arrays["keys"].tobytes(), type=list[str])
+    except (KeyError, msgspec.DecodeError) as error:
+        raise IndexFormatError(f"{file}: not a saved index: {error}") from error
+    if rows.ndim != 2 or len(keys) != len(rows):
+        raise IndexFormatError(f"{file}: {len(keys)} keys for an array of shape {rows.shape}")
+    return keys, np.array(rows, np.float32)
 
 
 class FlatIndex:
@@ -57,18 +88,13 @@ class FlatIndex:
         """The k best keys with their inner product, best first, equal ones by key; none for an all-zero vector."""
         if k <= 0 or not self._keys or not np.any(vector):
             return []
-        scores = self._rows @ vector
+        scores = _products(self._rows, vector)
         ranked = sorted(zip(self._keys, scores.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
         return ranked[:k]
 
     def save(self, folder: Path) -> None:
         """Writes the index into the folder as one file, exchanged in one step."""
-        folder.mkdir(parents=True, exist_ok=True)
-        fresh = folder / f"{_FILE}.new"
-        fresh.unlink(missing_ok=True)
-        keys = msgspec.json.encode(self._keys)
-        write_bundle(fresh, {"keys": np.frombuffer(keys, np.uint8), "rows": self._rows})
-        fresh.replace(folder / _FILE)
+        save_rows(folder / _FILE, self._keys, self._rows)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -77,15 +103,9 @@ class FlatIndex:
         Raises:
             IndexFormatError: absent, damaged or of another kind.
         """
-        arrays = open_bundle(folder / _FILE)
-        try:
-            rows, keys = arrays["rows"], msgspec.json.decode(arrays["keys"].tobytes(), type=list[str])
-        except (KeyError, msgspec.DecodeError) as error:
-            raise IndexFormatError(f"{folder / _FILE}: not a saved index: {error}") from error
-        if rows.ndim != 2 or len(keys) != len(rows):
-            raise IndexFormatError(f"{folder / _FILE}: {len(keys)} keys for an array of shape {rows.shape}")
+        keys, rows = load_rows(folder / _FILE)
         index = cls(rows.shape[1])
-        index._keys, index._rows = keys, np.array(rows, np.float32)
+        index._keys, index._rows = keys, rows
         return index
 
     def __len__(self) -> int:

@@ -5,7 +5,7 @@ any time: what is committed stays, the rest is found pending by the next run.
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -102,12 +102,11 @@ class SyncReport:
 
 @dataclass(slots=True)
 class _Batch:
-    """What reading some files brought."""
+    """What reading some files brought: new texts, known texts with new paths or times, and failures."""
 
     records: list[Record] = field(default_factory=list)
-    moves: list[tuple[int, SourceFile, float]] = field(default_factory=list)
+    moves: list[Record] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
 
 
 def apply_words(
@@ -126,7 +125,9 @@ def apply_words(
     """
     known = catalog.known()
     todo = plan(known, scan.files, full=full)
-    gone = {known[path].digest: path for path in todo.gone}
+    gone: dict[bytes, list[str]] = {}
+    for path in todo.gone:
+        gone.setdefault(known[path].digest, []).append(path)
     report = SyncReport(kept=todo.kept, skipped=tuple((skip.path, _why(skip)) for skip in scan.skipped))
     for at in range(0, len(todo.read), _BATCH_FILES):
         part = todo.read[at : at + _BATCH_FILES]
@@ -137,16 +138,20 @@ def apply_words(
         report = _reported(report, batch, known)
         if on_progress:
             on_progress("words", min(at + _BATCH_FILES, len(todo.read)), len(todo.read))
-    # A path whose text moved away may have been taken over by another file in the meantime; then it is not gone.
-    removed = tuple(path for path in todo.gone if path in gone.values())
-    stale = [path for path in catalog.problems() if path not in {file.path for file in scan.files}]
+    removed = tuple(path for paths in gone.values() for path in paths)
+    drop_gone(catalog, removed, {file.path for file in scan.files})
+    tidy_segments(catalog)
+    return replace(report, removed=removed, warnings=tuple(_flat(catalog.warnings())))
+
+
+def drop_gone(catalog: Catalog, removed: Sequence[str], present: Collection[str]) -> None:
+    """Takes out topics whose file is gone, and problems of files that are not there or not topics any more."""
+    stale = [path for path in catalog.unread() if path not in present]
     if removed or stale:
         with catalog.transaction() as write:
             drop_paths(write, removed)
             write.executemany("DELETE FROM problems WHERE path = ?", [(path,) for path in stale])
             advance(write)
-    tidy_segments(catalog)
-    return replace(report, removed=removed, warnings=tuple(_flat(catalog.warnings())))
 
 
 def _why(skipped: Skipped) -> str:
@@ -159,7 +164,7 @@ def _flat(warnings: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
 
 def _reported(report: SyncReport, batch: _Batch, known: Mapping[str, Known]) -> SyncReport:
     fresh = [record.topic.path for record in batch.records]
-    moved = tuple(source.path for _, source, _ in batch.moves if source.path not in known)
+    moved = tuple(record.topic.path for record in batch.moves if record.topic.path not in known)
     return replace(
         report,
         added=(*report.added, *(path for path in fresh if path not in known)),
@@ -173,42 +178,48 @@ def _reported(report: SyncReport, batch: _Batch, known: Mapping[str, Known]) -> 
 def _read_files(
     files: Sequence[SourceFile],
     known: Mapping[str, Known],
-    gone: dict[bytes, str],
+    gone: dict[bytes, list[str]],
     *,
     next_doc: int,
     scope: Scope,
     max_bytes: int,
 ) -> _Batch:
-    """Reads the files; takes from `gone` what turns up under a new path."""
+    """Reads the files; takes from `gone` (paths by digest) what turns up under a new path."""
     batch = _Batch()
     for source in files:
         try:
             text, warnings = read_text(source.file, max_bytes=max_bytes)
             digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
             topic = parse_topic(text, path=source.path, scope=scope, mtime=source.mtime_ns / 1e9, file=source.file)
-        except FileNotFoundError:
-            batch.left.append(source.path)
+        except FileNotFoundError:  # since the scan
+            if source.path in known:
+                gone.setdefault(known[source.path].digest, []).append(source.path)
             continue
         except (TopicError, OSError) as error:
             batch.failed[source.path] = _reason(error)
             continue
         before = known.get(source.path)
-        if before is None and digest in gone and _same_title(gone[digest], source.path, topic.title):
-            before = known[gone.pop(digest)]
+        if before is None and (old := _moved_from(gone.get(digest, []), source.path, topic.title)):
+            gone[digest].remove(old)
+            before = known[old]
         if before is not None and before.digest == digest:
-            batch.moves.append((before.doc, source, topic.modified))
-            continue
-        batch.records.append(Record(next_doc + len(batch.records), source, digest, topic, warnings))
+            batch.moves.append(Record(before.doc, source, digest, topic, warnings))
+        else:
+            batch.records.append(Record(next_doc + len(batch.records), source, digest, topic, warnings))
     return batch
+
+
+def _moved_from(gone: Sequence[str], new: str, title: str) -> str | None:
+    """The gone path that a file with the same text was moved from.
+
+    A title that came from the file name makes another name another text.
+    """
+    stem = Path(new).stem
+    return next((old for old in gone if title != stem or Path(old).stem == stem), None)
 
 
 def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
-
-
-def _same_title(old: str, new: str, title: str) -> bool:
-    """False when the title came from the file name: another name is then another text."""
-    return Path(old).stem == Path(new).stem or title != Path(new).stem
 
 
 def _commit_words(catalog: Catalog, batch: _Batch) -> None:
@@ -223,10 +234,10 @@ def _commit_words(catalog: Catalog, batch: _Batch) -> None:
     with catalog.transaction() as write:
         for record in batch.records:
             put_record(write, record)
-        for move in batch.moves:
-            move_record(write, *move)
-        read = [*(record.topic.path for record in batch.records), *(source.path for _, source, _ in batch.moves)]
-        write.executemany("DELETE FROM problems WHERE path = ?", [(path,) for path in read])
+        for record in batch.moves:
+            move_record(write, record)
+        read = [(record.topic.path,) for record in (*batch.records, *batch.moves)]
+        write.executemany("DELETE FROM problems WHERE path = ?", read)
         drop_paths(write, batch.failed)
         write.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?)", batch.failed.items())
         if name:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from recall.memory.opening import cache_root, find, load_config, make_model
 from recall.search.dense import Nearest
 from recall.search.prefetch import Limits, Prefetch, Search
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
-from recall.search.types import Coverage, Hit, Recall, Strategy
+from recall.search.types import Coverage, Drop, Hit, Recall, Strategy
 from recall.search.workers import Lane, Lanes
 from recall.store.layout import Layout, Located
 from recall.store.topics import Scope, Topic
@@ -84,6 +85,7 @@ class Memory:
         self._clock = clock
         self._on_event = on_event
         self._keeper = keeper(self._tell)
+        self._handles: weakref.WeakSet[Prefetch] = weakref.WeakSet()
         self._lanes = Lanes(Lane("fast", patience_s=5.0), Lane("refined", patience_s=5.0))
 
     @classmethod
@@ -150,7 +152,9 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Ends background work and closes the index; waits two seconds at most."""
+        """Ends open prefetches and background work, and closes the index; waits two seconds at most."""
+        for handle in list(self._handles):
+            handle.close(Drop.SHUTDOWN)
         self._lanes.stop()
         self._keeper.stop()
 
@@ -177,9 +181,8 @@ class Memory:
             query: what the user asks or wants done.
             exclude: ids of topics that the model has already.
         """
-        limits = self.config.search
-        refined = self._lanes.refined
-        return Prefetch(
+        settings, refined = self.config.search, self._lanes.refined
+        handle = Prefetch(
             Search(
                 fast=lambda: self._quick(query, exclude),
                 refined=lambda: self._considered(query, exclude),
@@ -188,9 +191,11 @@ class Memory:
                 refined_expected=self._model.is_warm and not (refined.busy or refined.is_open),
             ),
             self._lanes,
-            limits=Limits(fast_k=limits.fast_k, hold_s=limits.hold_ms / 1000),
+            limits=Limits(fast_k=settings.fast_k, budget_s=settings.budget_ms / 1000, hold_s=settings.hold_ms / 1000),
             on_event=self._tell,
         )
+        self._handles.add(handle)
+        return handle
 
     def reindex(self, *, full: bool = False, on_progress: Progress | None = None) -> SyncReport:
         """Brings the index up to date with the files, vectors and all, and waits for it.

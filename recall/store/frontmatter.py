@@ -205,9 +205,24 @@ def _is_header(lines: Sequence[_Line]) -> bool:
     groups, stray = _groups(lines)
     keys = sum(map(_is_plausible, groups))
     if keys:
-        return groups[0].key in _TOPIC_KEYS or keys >= len(stray) + len(groups) - keys
+        is_topic = groups[0].key in _TOPIC_KEYS
+        return not _ends_in_prose(lines, groups, stray) and (is_topic or keys >= len(stray) + len(groups) - keys)
     # No key at all: nothing but blank lines is an empty header, closely set lines a broken one, paragraphs are text.
     return len({bool(line.text) for line in lines}) <= 1
+
+
+def _ends_in_prose(lines: Sequence[_Line], groups: Sequence[_Group], stray: Sequence[str]) -> bool:
+    """Whether a blank line and then text come after the last key: the rule below closes that text, not the header."""
+    keys = {group.key for group in groups}
+    anchors = keys & _TOPIC_KEYS or keys
+    blank = prose = False
+    for line in lines:
+        group = _key(line.text)
+        if group and group.key in anchors:
+            blank = prose = False
+        blank = blank or not line.text
+        prose = prose or (blank and line.text in stray)
+    return prose
 
 
 def _is_unclosed(text: str, opening: re.Match[str] | None) -> bool:

@@ -188,9 +188,9 @@ def _loose_date(text: str) -> datetime | None:
 
 # --- links
 
-_CODE = re.compile(  # a fence that is never closed hides nothing
-    r"^[ \t]*(?P<fence>`{3,}(?=[^`\n]*\n)|~{3,})[^\n]*\n(?:.*?\n)??[ \t]*(?P=fence)[`~]*[ \t]*$"
-    r"|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)",
+_CODE = re.compile(  # a fence that is never closed hides nothing; marks have a longest length to keep the search linear
+    r"^[ \t]*(?P<fence>`{3,12}(?=[^`\n]*\n)|~{3,12}(?!~))[^\n]*\n(?:.*?\n)??[ \t]*(?P=fence)[`~]*[ \t]*$"
+    r"|(?<!`)(?P<ticks>`{1,8})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)",
     re.DOTALL | re.MULTILINE,
 )
 _LINK = re.compile(r"\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]")

@@ -92,5 +92,5 @@ def _clip(text: str, limit: float) -> str:
     for piece in _PIECE.finditer(text):
         used += max(1.0, len(piece[0]) / _LETTERS_PER_TOKEN)
         if used > limit:
-            return text[: piece.start()].rstrip()
+            return text[: piece.start()].rstrip() or text[: int(limit) * _LETTERS_PER_TOKEN]
     return text

@@ -25,7 +25,8 @@ _HIDDEN = re.compile(rf"[{_JOINERS}\u061c\u180e\u202a-\u202e\u2061-\u206f\ufff9-
 _OWN_LINE = re.compile(
     r"""^(?P<indent>[^\S\n]*+)(?=
           \#{1,6}+[^\S\n]*+relevant[ _-]?memor(?:y|ies)
-        | \#{3}(?!\#)[^\n]*[(（](?:[^()（）\n]*\.md[)）]|[^\s()（）/]*+(?:/[^\s()（）/]*+)++[)）][^\S\n]*+\#*+[^\S\n]*+$)
+        | \#{3}(?!\#)[^\n]*[(（][^()（）\n]*\.md[)）]
+        | \#{3}(?!\#)[^\n]*[(（][^\s()（）/]*+(?:/[^\s()（）/]*+)++[)）][^\S\n]*+\#*+[^\S\n]*+$
         | \#{1,6}+[^\S\n]*+(?:instructions?|input|response|human|user|assistant|system)[^\S\n]*+[:：]
         | >[^\S\n]*+note\b
         | saved[ ](?:today|yesterday|\d+[ ]days?[ ]ago)\.?[^\S\n]*+$

@@ -116,9 +116,8 @@ _PEM = (
     r"(?:(?:\s|\\[nrt]|[\"'+,>])*+[A-Za-z0-9+/=]{0,64}(?:\s|\\[nrt]|[\"'+,>])*-----END [A-Z0-9 ]{0,48}-----)?"
 )
 _OPEN = r"(?:[ \t]?[（(][^（）()\n]{0,20}[)）])?[ \t\"'`*“]{0,6}(?:=>|[:=：＝]{1,2}|[ \t]\|)[ \t\"'`*“「]{0,6}"
-_VALUE = (
-    r"(?P<value>(?:[!#-%(-+\--:<-_a-{}~]|[,;&](?![A-Za-z_]\w*[=:])){6,}+)"  # ASCII but quotes and |; & as in a=1&b=2
-)
+# ASCII but quotes, | and <; a separator only where no next field follows, as in a=1&b=2
+_VALUE = r"(?P<value>(?:[!#-%(-+\--:=-_a-{}~]|[,;&](?![A-Za-z_]\w*[=:])){6,}+)"
 
 
 def _token(kind: str, *literals: str, rest: str, real: Callable[[str], bool] = _real_token) -> Iterator[_Shape]:
@@ -193,19 +192,8 @@ _SHAPES: tuple[_Shape, ...] = (
     ),
     *_assigned(
         "password",
-        *(
-            "password",
-            "passwd",
-            "passphrase",
-            "passcode",
-            "pwd",
-            "_pass",
-            "密码",
-            "密碼",
-            "口令",
-            "パスワード",
-            "비밀번호",
-        ),
+        *("password", "passwd", "passphrase", "passcode", "pwd", "_pass"),
+        *("密码", "密碼", "口令", "パスワード", "비밀번호"),
         real=_real_password,
     ),
     *_mentioned("password", "password", "passphrase", verb=r"[ \t](?:is|was)[ \t]"),

@@ -29,12 +29,15 @@ class Clock:
 class Gate:
     """A job that hangs until it is opened."""
 
+    error: Exception | None = None
     started: threading.Event = field(default_factory=threading.Event)
     opened: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self) -> str:
         self.started.set()
         assert self.opened.wait(LONG_S)
+        if self.error is not None:
+            raise self.error
         return "late"
 
 
@@ -166,9 +169,11 @@ def test_a_job_beyond_its_patience_is_written_off_and_a_fresh_thread_takes_over(
     assert len(_threads("fresh")) == 2
 
 
-def test_the_late_result_of_a_job_that_was_written_off_is_ignored(yard: Yard) -> None:
+@pytest.mark.parametrize("error", [None, ValueError("late")])
+def test_what_a_job_brings_after_it_was_written_off_is_ignored(yard: Yard, error: Exception | None) -> None:
     lane = yard.lane("late")
     gate, hung = yard.write_off(lane)
+    gate.error = error
     _go_home(gate, "late")
     assert isinstance(hung.exception(), LaneBusy)
 

@@ -102,6 +102,16 @@ def test_a_link_to_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
         read_text(tmp_path / "a.md", max_bytes=LIMIT)
 
 
+def test_a_pipe_that_takes_the_place_of_a_file_between_look_and_open_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = written(tmp_path, b"x", "before.md").stat()
+    os.mkfifo(tmp_path / "a.md")
+    monkeypatch.setattr(Path, "stat", lambda _self: seen)
+    with pytest.raises(TopicError, match="not a regular file"):
+        read_text(tmp_path / "a.md", max_bytes=LIMIT)
+
+
 def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # the name of a socket must be short
     with socket.socket(socket.AF_UNIX) as endpoint:

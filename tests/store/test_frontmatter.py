@@ -78,8 +78,16 @@ def test_a_text_without_a_header_is_all_body(text: str) -> None:
     assert (front.header, front.body, dict(front.fields), front.warnings) == ("", text, {}, ())
 
 
-def test_a_header_that_never_closes_is_body_with_a_warning() -> None:
-    text = "---\nname: A\ntype: project\n\nBody\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nname: A\ntype: project\n\nBody\n",
+        "---\nname: A\ntype: project\n\nBody\n\n---\n\nmore",
+        "---\nname: A\n\nBody\n\nNote: x\n\n---\n\nmore",
+    ],
+    ids=["no rule", "a rule in the body", "a colon in the body"],
+)
+def test_a_header_that_never_closes_is_body_with_a_warning(text: str) -> None:
     front = parse(text)
     assert not front.has_header
     assert front.body == text
@@ -194,6 +202,11 @@ def test_comment_lines_are_left_out_silently() -> None:
     front = header("# one", "name: A", "  # two", "# three: x", "type: user")
     assert dict(front.fields) == {"name": "A", "type": "user"}
     assert front.warnings == ()
+
+
+def test_a_blank_and_a_stray_line_between_keys_do_not_end_a_header() -> None:
+    front = header("name: A", "", "stray", "", "type: user", "")
+    assert dict(front.fields) == {"name": "A", "type": "user"}
 
 
 def test_more_stray_lines_than_keys_do_not_undo_a_header_that_starts_with_a_topic_key() -> None:
@@ -336,7 +349,7 @@ def test_blank_lines_in_a_folded_block_are_line_breaks() -> None:
 
 
 def test_an_indentation_indicator_keeps_further_blanks() -> None:
-    assert field("k: |1", "  one", " two") == "one\ntwo"
+    assert field("k: |1", "   one", " two", "   three") == "one\ntwo\n  three"
     assert field("k: |1", " zero", "  one") == "zero\n one"
 
 

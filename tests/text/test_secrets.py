@@ -59,6 +59,7 @@ ASSIGNMENTS = [
     ("登录口令是 zx81kQ92。", "登录口令是 [masked password]。"),
     ("门禁密码 804713", "门禁密码 [masked password]"),
     ("| 密码 | Hj7k2mQ9 |", "| 密码 | [masked password] |"),
+    ("口令：Hj7k2mQ9<br>下一行", "口令：[masked password]<br>下一行"),
     ("the password is Xk29vLq8.", "the password is [masked password]."),
     (f"api_key = '{MIXED}'", "api_key = '[masked secret]'"),
     (f"密钥：{MIXED}", "密钥：[masked secret]"),
@@ -98,6 +99,7 @@ HARMLESS = [
     "task-sk-learn-something-quite-long-and-wordy-in-kebab-case",
     "A key file starts with -----BEGIN PRIVATE KEY----- and ends with -----END PRIVATE KEY-----",
     "Bearer authentication-is-required-here",
+    "密码 Confluence12 页有写, and the password is Rotated90 days ago",
     'publicKeyToken="1fc8b3b9a1e18e3b"',
     "email: password: dev1@example.org, password changed: 2026-03-15T10:00",
     "",
@@ -142,6 +144,7 @@ def test_a_private_key_block_is_masked_whole_also_escaped_or_cut_off() -> None:
 def test_the_particular_kind_wins_over_the_general_one() -> None:
     token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
     assert find(f"token={token}") == [Secret("github token", 6, 6 + len(token))]
+    assert mask(f"password=x9-{token}!tail7 end") == "password=[masked github token] end"
     assert mask(f"https://x:{token}@github.com") == "https://x:[masked github token]@github.com"
 
 

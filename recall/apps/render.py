@@ -1,0 +1,270 @@
+"""Results as lines for people. What comes from memory is cleaned first: no control character reaches a terminal."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from recall.apps.accounts import Account
+from recall.apps.demo import Answer
+from recall.apps.evaluate import BUDGET_S, Evaluation, injection_stats
+from recall.apps.metrics import NAMES, by_kind, measure
+from recall.apps.turn import Turn
+from recall.index.sync import SyncReport
+from recall.search.delivery import Delivery, PrefetchEvent
+from recall.search.types import Coverage, Drop, Hit, Recall
+from recall.store.frontmatter import Frontmatter, joined
+from recall.store.layout import Located, describe
+from recall.store.topics import Topic, parse_entries
+from recall.text.markup import one_line, visible
+
+Lines = Iterator[Text]
+
+NOTHING_FITS: Final = "nothing fits"
+_SHOWN: Final = 10
+_DROPS: Final = {
+    Drop.NO_SAFE_DELIVERY_POINT: "the turn ended before there was a place to deliver to",
+    Drop.NO_RELEVANT_RESULTS: "nothing relevant was found",
+    Drop.ALREADY_DELIVERED: "everything it found was delivered already",
+}
+
+
+def clean(text: str | Path) -> str:
+    """One line that is safe to print; bytes that are no UTF-8 show as replacement characters."""
+    return one_line(os.fspath(text).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def safe(line: Text) -> Text:
+    """The line, without its styles if anything in it could still act on a terminal: the last guard before printing."""
+    shown = visible(line.plain)
+    return line if shown == line.plain else Text(shown)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def search(recall: Recall, *, note: str, total_s: float) -> Lines:
+    """What `recall search` prints."""
+    if not recall.query.strip():
+        yield Text.assemble(("blank query: nothing was searched", "yellow"))
+        return
+    for rank, hit in enumerate(recall.hits, start=1):
+        yield from _hit(rank, hit)
+    if not recall.hits:
+        yield Text.assemble((NOTHING_FITS, "yellow"))
+    times = f"{_ms(recall.duration_s)} search, {_ms(total_s)} in all"
+    yield Text.assemble((f"{recall.strategy}; {_covered(recall.coverage)}; {times}", "dim"))
+    yield from notes(recall.coverage.note, note)
+
+
+def _hit(rank: int, hit: Hit) -> Lines:
+    topic = hit.topic
+    yield Text.assemble((f"{rank:>2}  {hit.score:.3f}  ", "dim"), (clean(topic.id), "bold cyan"))
+    parts = [f"cosine {hit.cosine:.3f}" if hit.cosine is not None else ""]
+    parts += [f"words {hit.lexical:.3f}" if hit.lexical is not None else "", topic.type or ""]
+    about = [(topic.title, "bold"), (topic.description, ""), (", ".join(filter(None, parts)), "dim")]
+    for text, style in about:
+        if text:
+            yield Text.assemble(" " * 11, (clean(text), style))
+
+
+def _covered(coverage: Coverage) -> str:
+    return f"{coverage.embedded} of {_count(coverage.topics, 'topic')} with vectors"
+
+
+def notes(*sentences: str) -> Lines:
+    """What else there is to say, each sentence once; empty ones are left out."""
+    for note in dict.fromkeys(filter(None, sentences)):
+        yield Text.assemble(("note: ", "yellow"), clean(note))
+
+
+# --- prefetch
+
+
+def turn(state: str, played: Turn, *, tools: bool) -> Lines:
+    """What `recall prefetch` prints of one turn."""
+    yield Text.assemble((state, "bold"))
+    yield _delivery("first()", played.first)
+    if played.later is not None or (tools and played.end.drop is not None):
+        yield _delivery("on_tool_result()", played.later)
+    yield Text.assemble("  ", (_ended(played.end), "dim"))
+
+
+def _delivery(call: str, given: Delivery | None) -> Text:
+    if given is None:
+        return Text.assemble(f"  {call:<17}", ("nothing", "yellow"))
+    names = ", ".join(clean(hit.topic.id) for hit in given.recall.hits)
+    timed = f"{given.phase:<8} {_ms(given.latency_s):>10}  "
+    return Text.assemble(f"  {call:<17}", (timed, "green"), _count(len(given.recall.hits), "hit"), f": {names}")
+
+
+def _ended(event: PrefetchEvent) -> str:
+    spent = [("words", event.fast_s), ("hybrid", event.refined_s)]
+    times = ", ".join(f"{name} {_ms(seconds)}" if seconds is not None else f"{name} not in" for name, seconds in spent)
+    ended = "ended with the refined result" if event.drop is None else f"{event.drop}: {_DROPS.get(event.drop, '')}"
+    return f"{ended} ({times})"
+
+
+# --- reindex, status, where, show
+
+
+def report(done: SyncReport) -> Lines:
+    """What `recall reindex` prints."""
+    counts = {"added": done.added, "changed": done.changed, "moved": done.moved, "removed": done.removed}
+    numbers = ", ".join(f"{name} {len(paths)}" for name, paths in counts.items())
+    yield Text.assemble(f"{numbers}, kept {done.kept}, skipped {len(done.skipped)}, failed {len(done.failed)}")
+    for name, paths in counts.items():
+        yield from _listed(name, [(path, "") for path in paths], style="green")
+    yield from _listed("skipped", done.skipped, style="dim")
+    yield from _listed("failed", done.failed, style="red", limit=None)
+    yield from _listed("no vectors", done.unembedded, style="red", limit=None)
+    yield from _listed("warning", done.warnings, style="yellow")
+    chunks = f"{_count(done.embedded, 'chunk')} embedded, {done.reused:,} reused"
+    yield Text.assemble((f"{chunks}; {done.duration_s:.2f} s", "dim"))
+    yield from notes(done.note)
+
+
+def _listed(name: str, pairs: Sequence[tuple[str, str]], *, style: str, limit: int | None = _SHOWN) -> Lines:
+    """One line a file, of long lists the first ones."""
+    for path, reason in pairs[:limit]:
+        yield Text.assemble(f"  {name}: ", (clean(path), style), f" ({clean(reason)})" if reason else "")
+    if limit is not None and len(pairs) > limit:
+        yield Text.assemble(f"  {name}: and {len(pairs) - limit} more; --json lists all")
+
+
+def account(one: Account) -> Lines:
+    """What `recall status` prints of one root."""
+    status, covered = one.status, one.status.coverage
+    yield Text.assemble((clean(status.root), "bold"), f" ({status.scope})")
+    sum_ = f"{_count(covered.topics, 'topic')} + {one.skipped} skipped + {one.failed} failed"
+    yield Text(f"  {_count(one.files, '.md file')} = {sum_}")
+    if one.missing:
+        yield Text.assemble(
+            (f"  {one.missing} unaccounted for: files changed meanwhile, or links lead to some twice", "red")
+        )
+    yield from _listed("skipped", status.report.skipped, style="dim", limit=None)
+    yield from _listed("problem", sorted(status.problems.items()), style="red", limit=None)
+    yield from _listed("warning", status.report.warnings, style="yellow", limit=None)
+    yield Text(f"  vectors: {covered.embedded} of {_count(covered.topics, 'topic')}")
+    yield Text(f"  encoder: {clean(status.encoder) or 'none yet'}")
+    yield Text(f"  derived data: {clean(status.folder)} ({status.bytes / 2**20:.1f} MiB)")
+    yield from notes(status.note)
+
+
+def located(found: Located) -> Lines:
+    """What `recall where` prints."""
+    for line in describe(found):
+        indent = len(line) - len(line.lstrip())
+        yield Text(" " * indent + clean(line))
+
+
+def topic(shown: Topic, front: Frontmatter) -> Lines:
+    """What `recall show` prints: facts about the topic, its header as written, its body."""
+    facts = {
+        "file": clean(shown.file),
+        "title": shown.title,
+        "description": shown.description,
+        "type": shown.type or "none",
+        "scope": shown.scope,
+        "modified": _date(shown.modified),
+        "file changed": _date(shown.mtime),
+        "entries": str(len(parse_entries(shown.body))),
+        "links": ", ".join(shown.links) or "none",
+    }
+    yield Text.assemble((clean(shown.id), "bold cyan"))
+    yield from _table(facts)
+    stated = {f"header {key}": joined(value) for key, value in front.fields.items() if joined(value)}
+    stated |= {f"header metadata.{key}": value for key, value in front.metadata.items()}
+    yield from _table(stated)
+    yield Text()
+    yield Text(visible(shown.body))
+
+
+def _table(facts: Mapping[str, str]) -> Lines:
+    for name, value in facts.items():
+        yield Text.assemble((f"  {clean(name)}: ", "dim"), clean(value))
+
+
+def _date(seconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "unknown"
+
+
+# --- eval, demo
+
+
+def evaluation(done: Evaluation, *, ranking: str, seconds: float) -> Lines:
+    """What `recall eval` prints: one row a kind of question, the last for all."""
+    rows = [("kind", "queries", *NAMES)]
+    for kind, judged in (*by_kind(done.judged).items(), ("all", done.judged)):
+        rows.append((clean(kind), str(len(judged)), *map(_figure, measure(judged).values())))
+    yield from _aligned(rows)
+    if done.injected:
+        stats = injection_stats(done.injected)
+        yield Text(", ".join(f"{name} {_figure(value)}" for name, value in stats.items()))
+    floor = "no floor" if done.floor is None else f"floor {done.floor:g}"
+    yield Text.assemble((f"{ranking}, {floor}; {_count(done.topics, 'topic')}; {seconds:.1f} s", "dim"))
+    if done.unknown:
+        some = ", ".join(done.unknown[:_SHOWN])
+        yield from notes(f"{_count(len(done.unknown), 'relevant id')} without a topic: {some}")
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if value < 10 else f"{value:,.0f}"  # shares, or tokens
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Lines:
+    """Columns under their headings, the first to the left, the others to the right."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        first, *others = zip(row, cells, strict=True)
+        line = first[0] + first[1] + "".join(f"  {space}{cell}" for cell, space in others)
+        yield Text(line, "bold" if number in {0, len(rows) - 1} else "")
+
+
+def example_indexed(done: SyncReport, *, folder: Path | None) -> Lines:
+    """What `recall demo` prints before its questions."""
+    place = f"; they lie in {clean(folder)}" if folder else ""
+    yield Text.assemble(
+        f"{_count(len(done.added), 'example memory', 'example memories')} indexed in ", _ms(done.duration_s), place
+    )
+
+
+def answer(given: Answer) -> Lines:
+    """What `recall demo` prints of one question."""
+    mark = ("ok   ", "green") if given.is_right else ("WRONG", "bold red")
+    state = "just opened, the model is not loaded" if given.is_cold else given.question.about
+    yield Text.assemble(mark, " ", (given.question.text, "bold"), (f"  ({state})", "dim"))
+    for call, delivery in (("first()", given.turn.first), ("on_tool_result()", given.turn.later)):
+        if delivery is not None:
+            yield Text.assemble("    ", _delivery(call, delivery))
+    if not given.turn.deliveries:
+        reason = "" if given.question.expected is None else f", expected {given.question.expected}"
+        yield Text.assemble(f"      {NOTHING_FITS}{reason} ({_ms(given.turn.end.latency_s)})")
+    if not given.is_right and given.turn.deliveries:
+        yield Text.assemble(
+            (f"      found {given.found or 'nothing'}, expected {given.question.expected or 'nothing'}", "red")
+        )
+
+
+def summary(answers: Sequence[Answer], *, budget_s: float = BUDGET_S) -> Text:
+    """The last line of `recall demo`."""
+    right = sum(given.is_right for given in answers)
+    firsts = [given.turn.first.latency_s for given in answers if given.turn.first is not None]
+    in_time = sum(seconds <= budget_s for seconds in firsts)
+    timed = f"{in_time} of {_count(len(firsts), 'first delivery', 'first deliveries')} within {budget_s * 1000:.0f} ms"
+    return Text.assemble((f"{right} of {len(answers)} questions answered rightly; {timed}", "bold"))
