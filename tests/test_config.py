@@ -95,7 +95,7 @@ def test_a_value_of_the_wrong_kind_names_source_and_key(key: str, value: object)
 
 @pytest.mark.parametrize("key", ["search.kk", "serach.k", "search", "k", "", ".", "search.", ".k", "search.k.k"])
 def test_an_unknown_key_is_named_with_the_known_ones(key: str) -> None:
-    with pytest.raises(ConfigError, match="unknown setting; known are .*search.k") as caught:
+    with pytest.raises(ConfigError, match=r"unknown setting; known are .*search\.k") as caught:
         load(arguments={key: 1})
     assert caught.value.key == key
 

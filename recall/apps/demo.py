@@ -30,6 +30,8 @@ class Question:
     expected: str | None
 
 
+BUDGET_S: Final = Config().search.budget_ms / 1000
+
 QUESTIONS: Final = (
     Question("数据库迁移什么时候可以执行？", "zh → zh", "project_migration_window.md"),
     Question("Should I mock the database in integration tests?", "en → en", "feedback_real_database_in_tests.md"),
@@ -100,7 +102,7 @@ def ask(folder: Path, cache: Path) -> Iterator[Answer]:
     watch = Watch()
     with _opened(folder, cache, background=True, watch=watch) as memory:
         for number, question in enumerate(QUESTIONS):
-            turn = play(memory, question.text, watch, budget_s=memory.config.search.budget_ms / 1000)
+            turn = play(memory, question.text, watch)
             yield Answer(question, number == 0, turn, memory.recall(question.text))
 
 

@@ -28,7 +28,6 @@ from recall.store.topics import Topic
 from recall.text.budget import estimate_tokens
 
 NO_FLOOR: Final = -1e9
-BUDGET_S: Final = 0.1
 
 
 class Ranking(StrEnum):
@@ -214,7 +213,7 @@ class _Asked:
             self.unknown |= query.relevant.difference(self.topics)
             exclude = self._barred(query)
             if self.way.delivered:
-                turn = play(self.memory, query.text, self.watch, exclude=exclude, budget_s=BUDGET_S)
+                turn = play(self.memory, query.text, self.watch, exclude=exclude)
                 hits = [hit for delivery in turn.deliveries for hit in delivery.recall.hits]
             else:
                 turn, hits = None, self._found(query.text, exclude)

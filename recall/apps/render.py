@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from recall.apps.accounts import Account
-from recall.apps.demo import Answer
-from recall.apps.evaluate import BUDGET_S, Evaluation, injection_stats
+from recall.apps.demo import BUDGET_S, Answer
+from recall.apps.evaluate import Evaluation, injection_stats
 from recall.apps.metrics import NAMES, by_kind, measure
 from recall.apps.turn import Turn
 from recall.index.sync import SyncReport
@@ -261,10 +261,10 @@ def answer(given: Answer) -> Lines:
         )
 
 
-def summary(answers: Sequence[Answer], *, budget_s: float = BUDGET_S) -> Text:
+def summary(answers: Sequence[Answer]) -> Text:
     """The last line of `recall demo`."""
     right = sum(given.is_right for given in answers)
     firsts = [given.turn.first.latency_s for given in answers if given.turn.first is not None]
-    in_time = sum(seconds <= budget_s for seconds in firsts)
-    timed = f"{in_time} of {_count(len(firsts), 'first delivery', 'first deliveries')} within {budget_s * 1000:.0f} ms"
+    in_time = sum(seconds <= BUDGET_S for seconds in firsts)
+    timed = f"{in_time} of {_count(len(firsts), 'first delivery', 'first deliveries')} within {BUDGET_S * 1000:.0f} ms"
     return Text.assemble((f"{right} of {len(answers)} questions answered rightly; {timed}", "bold"))

@@ -57,23 +57,20 @@ class Watch:
         self._news.clear()
 
 
-def play(
-    memory: Memory, query: str, watch: Watch, *, exclude: Collection[str] = (), budget_s: float, tools: bool = True
-) -> Turn:
-    """Asks, takes the first delivery, and lets tool results follow until nothing more can come.
+def play(memory: Memory, query: str, watch: Watch, *, exclude: Collection[str] = (), tools: bool = True) -> Turn:
+    """Asks, takes the first delivery within the budget of the settings, and lets tool results follow until the end.
 
     Args:
         memory: opened with `watch` as its listener; no other handle may be open meanwhile.
         query: what the user asks.
         watch: the listener.
         exclude: ids of topics that may not be delivered.
-        budget_s: what the first request may wait.
         tools: whether the turn has tool results at all; without, it ends after the first request.
     """
     watch.begin()
     handle = memory.prefetch(query, exclude=exclude)
     try:
-        first = handle.first(budget_s)
+        first = handle.first()
         later = _until_settled(handle, watch) if tools else None
     finally:
         handle.close()

@@ -4,10 +4,12 @@ Everything in it is derived from the topic files. A catalog that is damaged, of 
 emptied and filled anew. One process writes at a time (the caller holds the lock); readers are never kept waiting.
 """
 
+import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,6 +26,18 @@ FORMAT: Final = 1
 CATALOG_FILE: Final = "catalog.sqlite3"
 """Its name in the folder of derived data."""
 
+NO_VECTOR: Final = "the model gave no usable vector for it; found by its words only"
+"""What `Catalog.problems` says of a topic that the model could not read."""
+
+EMBEDDED: Final = 1
+"""State of a topic that has all its vectors; 0 while they are to be made."""
+
+UNUSABLE: Final = 2
+"""State of a topic that the model gave no usable vector for, for all of it or for a part."""
+
+_GREATEST: Final = 2**63 - 1  # of what SQLite can hold; dates after 2262 and some file systems' numbers are greater
+_VARIABLES: Final = 500  # in one statement
+
 _TABLES: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE topics (
@@ -39,6 +53,9 @@ CREATE TABLE vectors (row INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE);
 CREATE TABLE segments (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE problems (path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 """
+
+
+_NAMES: Final = frozenset({"meta", "topics", "chunks", "vectors", "segments", "problems"})
 
 
 class Read(Protocol):
@@ -67,7 +84,11 @@ class Known:
 
     def matches(self, file: SourceFile) -> bool:
         """True when the file looks untouched: same time, size and inode."""
-        return (self.mtime_ns, self.size, self.inode) == (file.mtime_ns, file.size, file.inode)
+        return (self.mtime_ns, self.size, self.inode) == _stamp(file)
+
+
+def _stamp(file: SourceFile) -> tuple[int, int, int]:
+    return min(file.mtime_ns, _GREATEST), file.size, min(file.inode, _GREATEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +138,12 @@ class Catalog:
         self.root = root
         self._writer_lock, self._reader_lock = threading.RLock(), threading.Lock()
         try:
-            self._writer = self._connect()
-            self._reader = self._connect()
-            self._prepare()
+            self._writer, self._reader = self._connect(), self._connect()
+            # Whoever still searches an exchanged catalog may end in peace; its last user closes it.
+            self._connections = weakref.finalize(self, _close, self._writer, self._reader)
+            self._connections.atexit = False
             self._inode = self.file.stat().st_ino
+            self._prepare()
         except sqlite3.OperationalError as error:
             raise OSError(f"{self.file}: {error}") from error
         except sqlite3.DatabaseError as error:
@@ -128,31 +151,28 @@ class Catalog:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.file, timeout=10.0, check_same_thread=False, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     def _prepare(self) -> None:
-        identity = {"format": str(FORMAT), "root": str(self.root)}
-        with self.transaction() as write:
-            tables = {name for (name,) in write.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if tables:
-                found = dict(write.execute("SELECT key, value FROM meta")) if "meta" in tables else {}
-                if identity.items() <= found.items():
-                    return
+        root = os.fsencode(self.root).decode("utf-8", "backslashreplace")  # a path may hold bytes that are no text
+        identity = {"format": str(FORMAT), "root": root}
+        tables = {name for (name,) in self.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables:
+            found = self.meta() if "meta" in tables else {}
+            if not tables >= _NAMES or not identity.items() <= found.items():
                 raise IndexFormatError(f"{self.file}: of format {found.get('format')} for {found.get('root')}")
+            return
+        first = {"generation": "0", "next_doc": "1", "rows": "0", "encoder": "", "vectors": "", "dim": "0"}
+        with self.transaction() as write:
             for statement in _TABLES.split(";"):
                 write.execute(statement)
-            first = {
-                **identity,
-                "generation": "0",
-                "next_doc": "1",
-                "rows": "0",
-                "encoder": "",
-                "vectors": "",
-                "dim": "0",
-            }
-            write.executemany("INSERT INTO meta VALUES (?, ?)", first.items())
+            write.executemany("INSERT INTO meta VALUES (?, ?)", (identity | first).items())
 
     def check_in_place(self) -> None:
         """Makes sure that the file was not deleted or exchanged since it was opened.
@@ -168,9 +188,9 @@ class Catalog:
             raise IndexFormatError(f"{self.file}: was exchanged")
 
     def close(self) -> None:
-        """Closes both connections."""
-        self._writer.close()
-        self._reader.close()
+        """Closes both connections, after what is under way."""
+        with self._writer_lock, self._reader_lock:
+            self._connections()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -178,11 +198,12 @@ class Catalog:
 
         Raises:
             OSError: the disk is full or the folder cannot be written.
-            IndexFormatError: the file is damaged.
+            IndexFormatError: the file is damaged, or was deleted or exchanged since it was opened.
         """
         with self._writer_lock:
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
+                self.check_in_place()
                 yield self._writer
                 self._writer.execute("COMMIT")
             except BaseException as error:
@@ -224,14 +245,24 @@ class Catalog:
         """All settings of the catalog: format, root, generation, next_doc, rows, encoder, vectors, dim."""
         return dict(self.read("SELECT key, value FROM meta"))
 
+    def generation(self) -> int:
+        """Number of the last commit that changed what a search sees."""
+        ((value,),) = self.read("SELECT value FROM meta WHERE key = 'generation'")
+        return int(value)
+
     def known(self) -> dict[str, Known]:
         """What is remembered of each file, by path."""
         rows = self.read("SELECT path, doc, mtime_ns, size, inode, digest FROM topics")
         return {path: Known(*rest) for path, *rest in rows}
 
+    def unread(self) -> dict[str, str]:
+        """Files that could not be read, with the reason."""
+        return dict(self.read("SELECT path, reason FROM problems"))
+
     def problems(self) -> dict[str, str]:
         """Files that could not be read or embedded, with the reason."""
-        return dict(self.read("SELECT path, reason FROM problems"))
+        unusable = self.read("SELECT path, ? FROM topics WHERE embedded = ?", (NO_VECTOR, UNUSABLE))
+        return self.unread() | dict(unusable)
 
     def warnings(self) -> dict[str, tuple[str, ...]]:
         """What was odd about files that were indexed all the same, by path."""
@@ -240,9 +271,8 @@ class Catalog:
 
     def topics(self, docs: Sequence[int], scope: Scope) -> dict[int, Topic]:
         """The topics of these numbers, whole; numbers that are gone are left out."""
-        marks = ",".join("?" * len(docs))
         columns = "doc, path, title, description, type, body, mtime_ns, modified, links"
-        rows = self.read(f"SELECT {columns} FROM topics WHERE doc IN ({marks})", docs)  # noqa: S608 - only marks put in
+        rows = self._read_in(f"SELECT {columns} FROM topics WHERE doc", docs)  # noqa: S608 - constants only
         return {doc: self._topic(scope, *rest) for doc, *rest in rows}
 
     def _topic(  # noqa: PLR0913 - one column each
@@ -265,14 +295,14 @@ class Catalog:
 
     def rows_of(self, digests: Iterable[bytes]) -> dict[bytes, int]:
         """Row of each text that has a vector already, by the hash of the text."""
-        wanted = list(digests)
-        found: dict[bytes, int] = {}
-        for at in range(0, len(wanted), 500):
-            part = wanted[at : at + 500]
-            marks = ",".join("?" * len(part))
-            found.update(
-                self.read(f"SELECT digest, row FROM vectors WHERE digest IN ({marks})", part)  # noqa: S608 - same
-            )
+        return dict(self._read_in("SELECT digest, row FROM vectors WHERE digest", list(digests)))
+
+    def _read_in(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Rows of a statement that is to end in `IN (values)`; asked in parts, SQLite takes so many at a time."""
+        found: list[tuple[Any, ...]] = []
+        for at in range(0, len(values), _VARIABLES):
+            part = values[at : at + _VARIABLES]
+            found += self.read(f"{statement} IN ({','.join('?' * len(part))})", part)
         return found
 
     def switch_encoder(self, fingerprint: str, *, dim: int, vectors: str) -> None:
@@ -291,6 +321,12 @@ class Catalog:
             advance(write)
 
 
+def _close(*connections: sqlite3.Connection) -> None:
+    for connection in connections:
+        with suppress(sqlite3.Error):  # a broken catalog may also be broken at closing
+            connection.close()
+
+
 def set_meta(write: sqlite3.Connection, values: Mapping[str, str]) -> None:
     """Puts settings of the catalog into a running transaction."""
     write.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
@@ -303,24 +339,30 @@ def advance(write: sqlite3.Connection) -> None:
 
 def put_record(write: sqlite3.Connection, record: Record) -> None:
     """Puts a topic in, in the place of an older one of the same path."""
-    topic, source = record.topic, record.source
+    topic = record.topic
+    mtime_ns, size, inode = _stamp(record.source)
     drop_paths(write, [topic.path])
     write.execute(
         "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (
-            record.doc, topic.path, source.mtime_ns, source.size, source.inode, record.digest, topic.title,
-            topic.description, topic.type, topic.body, topic.modified,
-            msgspec.json.encode(topic.links).decode(), msgspec.json.encode(record.warnings).decode(),
+            record.doc, topic.path, mtime_ns, size, inode, record.digest, topic.title, topic.description, topic.type,
+            topic.body, topic.modified, _json(topic.links), _json(record.warnings),
         ),
     )  # fmt: skip
 
 
-def move_record(write: sqlite3.Connection, doc: int, source: SourceFile, modified: float) -> None:
-    """Notes a new path or new times of a topic whose text stayed as it was."""
+def move_record(write: sqlite3.Connection, record: Record) -> None:
+    """Notes a new path or new times of a topic whose text stayed, and what depends on them."""
+    topic = record.topic
     write.execute(
-        "UPDATE topics SET path = ?, mtime_ns = ?, size = ?, inode = ?, modified = ? WHERE doc = ?",
-        (source.path, source.mtime_ns, source.size, source.inode, modified, doc),
+        "UPDATE topics SET path = ?, mtime_ns = ?, size = ?, inode = ?, type = ?, modified = ?, warnings = ? "
+        "WHERE doc = ?",
+        (topic.path, *_stamp(record.source), topic.type, topic.modified, _json(record.warnings), record.doc),
     )
+
+
+def _json(texts: Sequence[str]) -> str:
+    return msgspec.json.encode(texts).decode()
 
 
 def drop_paths(write: sqlite3.Connection, paths: Iterable[str]) -> None:

@@ -4,25 +4,28 @@ Whatever is damaged, foreign or gone among the derived data is thrown away and m
 be written, a temporary one serves for the life of the process.
 """
 
+import errno
 import hashlib
 import logging
+import os
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from recall.errors import IndexFormatError
+from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.base import Encoder
 from recall.index.catalog import Catalog
-from recall.index.embed import apply_vectors
+from recall.index.embed import apply_vectors, check_stored_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
-from recall.index.sync import Progress, SyncReport, apply_words
+from recall.index.sync import Progress, SyncReport, apply_words, check_segments
 from recall.store.locks import exclusive
+from recall.store.projects import real_path
 from recall.store.scan import Scan, scan
 from recall.store.topics import Scope
 
@@ -38,7 +41,7 @@ T = TypeVar("T")
 
 def cache_folder(cache: Path, root: Path) -> Path:
     """Where derived data of the root lies: named by the hash of its real path."""
-    name = hashlib.sha256(str(root.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    name = hashlib.sha256(os.fsencode(real_path(root))).hexdigest()[:24]
     return cache / "roots" / name
 
 
@@ -60,26 +63,39 @@ class Collection:
         self._lock = threading.RLock()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._snapshot: Snapshot | None = None
+        self._served: Snapshot | None = None
+        self._checked: dict[str, Catalog] = {}
+        self._closed = False
         self.folder = cache_folder(cache, root)
         self._catalog = self._open()
 
-    def _open(self) -> Catalog:
-        for attempt in range(2):
+    def _open(self, *, afresh: bool = False) -> Catalog:
+        """The catalog; emptied first when that is wanted, or when it is damaged or foreign."""
+        for _ in range(3):
             try:
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._make_folder()
+                # Nobody may open what another is about to delete.
                 with exclusive(self.folder / _OPEN_LOCK, timeout_s=_LOCK_WAIT_S):
-                    return Catalog(self.folder, self.root.resolve())
+                    if afresh:
+                        self._wipe()
+                    return Catalog(self.folder, real_path(self.root))
             except IndexFormatError as error:
                 logger.info("derived data is made anew: %s", error)
-                self._wipe()
-            except OSError as error:
-                if attempt:
+                afresh = True
+            except (OSError, LockedError) as error:
+                if self._temporary:
                     break
                 self._use_temporary(error)
         raise IndexFormatError(f"{self.folder}: cannot hold an index; free some space or set index.cache")
 
-    def _use_temporary(self, error: OSError) -> None:
-        self.note = f"{self.folder} cannot be used ({error.strerror or error}); the index of this run is temporary"
+    def _make_folder(self) -> None:
+        if not self.folder.is_absolute():  # such as ~/.cache for a user without a home
+            raise FileNotFoundError(errno.ENOENT, "there is no home folder")
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _use_temporary(self, error: OSError | LockedError) -> None:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        self.note = f"{self.folder} cannot be used ({why}); the index of this run is temporary"
         logger.warning("%s", self.note)
         self._temporary = tempfile.TemporaryDirectory(prefix="recall-", ignore_cleanup_errors=True)
         self.folder = Path(self._temporary.name)
@@ -94,36 +110,62 @@ class Collection:
             else:
                 file.unlink(missing_ok=True)
 
-    def rebuild(self) -> None:
-        """Throws all derived data away."""
-        with self._lock:
-            self._close_catalog()
-            self._wipe()
-            self._catalog = self._open()
+    def rebuild(self, *, on_progress: Progress | None = None) -> SyncReport:
+        """Throws all derived data away and reads the words anew; `snapshot` gives the old state meanwhile.
 
-    def _close_catalog(self) -> None:
-        self._snapshot = None
-        with suppress(Exception):  # a broken catalog may also be broken at closing
-            self._catalog.close()
+        Raises:
+            LockedError: another process kept writing.
+            OSError: the cache folder is full.
+        """
+        return self._renew(afresh=True, on_progress=on_progress)
+
+    def _renew(self, *, afresh: bool = False, on_progress: Progress | None = None) -> SyncReport:
+        """Opens the catalog again and sees to it that nobody meets an empty one."""
+        with self._lock:
+            self._served = self._snapshot
+            try:
+                self._checked.clear()
+                self._catalog = self._open(afresh=afresh)
+                return self.sync_words(on_progress=on_progress)
+            finally:
+                self._served = None
 
     def _sound(self, action: Callable[[Catalog], T]) -> T:
-        """What the action gives; opens the catalog again when it was exchanged, and starts anew when it is damaged."""
-        catalog = self._catalog
+        """What the action gives; tries again with a catalog that was exchanged, and anew when it is damaged.
+
+        Raises:
+            RecallError: the collection is closed.
+        """
+        catalog = self._current()
         try:
             return action(catalog)
         except IndexFormatError as error:
-            logger.info("the index is opened again: %s", error)
-            with self._lock:
-                if self._catalog is catalog:
-                    self._close_catalog()
-                    self._catalog = self._open()
+            logger.info("the index is looked at again: %s", error)
+        catalog = self._current()
         try:
-            return action(self._catalog)
+            return action(catalog)
         except IndexFormatError as error:
             logger.info("the index is made anew: %s", error)
-            self.rebuild()
-            self.sync_words()
-        return action(self._catalog)
+        with self._lock:
+            if self._catalog is catalog and not self._closed:
+                self._try_renew(afresh=True)
+        return action(self._current())
+
+    def _current(self) -> Catalog:
+        """The catalog that is on the disk, opened again when it was deleted or exchanged."""
+        with self._lock:
+            if self._closed:
+                raise RecallError(f"the memory in {self.root} is closed")
+            try:
+                self._catalog.check_in_place()
+            except IndexFormatError as error:
+                logger.info("the index is opened again: %s", error)
+                self._try_renew()
+            return self._catalog
+
+    def _try_renew(self, *, afresh: bool = False) -> None:
+        with suppress(LockedError, OSError):  # who synchronises will meet it too, and say so
+            self._renew(afresh=afresh)
 
     def scan(self) -> Scan:
         """What lies in the root now."""
@@ -144,11 +186,12 @@ class Collection:
             OSError: the cache folder is full.
         """
         start = time.perf_counter()
-        found = self.scan()
 
         def work(catalog: Catalog) -> SyncReport:
-            with exclusive(self.folder / _WORDS_LOCK, timeout_s=lock_wait_s):
-                return apply_words(
+            with _writing(catalog, _WORDS_LOCK, lock_wait_s):
+                self._check(catalog, _WORDS_LOCK, check_segments)
+                found = self.scan()  # not before the lock: what another has added meanwhile would look gone
+                report = apply_words(
                     catalog,
                     found,
                     scope=self.scope,
@@ -156,9 +199,9 @@ class Collection:
                     full=full,
                     on_progress=on_progress,
                 )
+                return replace(report, note=found.root_problem)
 
-        report = self._sound(work)
-        return replace(report, note=found.root_problem, duration_s=time.perf_counter() - start)
+        return replace(self._sound(work), duration_s=time.perf_counter() - start)
 
     def sync_vectors(
         self,
@@ -186,32 +229,47 @@ class Collection:
         start = time.perf_counter()
 
         def work(catalog: Catalog) -> SyncReport:
-            with exclusive(self.folder / _VECTORS_LOCK, timeout_s=lock_wait_s):
+            with _writing(catalog, _VECTORS_LOCK, lock_wait_s):
+                self._check(catalog, _VECTORS_LOCK, check_stored_vectors)
                 return apply_vectors(
-                    catalog, encoder, neighbours=self._neighbours(), limit=limit, stop=stop, on_progress=on_progress
+                    catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
                 )
 
         return replace(self._sound(work), duration_s=time.perf_counter() - start)
 
+    def _check(self, catalog: Catalog, what: str, check: Callable[[Catalog], None]) -> None:
+        """Reads what lies on the disk, the first time that this process writes to the catalog."""
+        if self._checked.get(what) is not catalog:
+            check(catalog)
+            self._checked[what] = catalog
+
     def _neighbours(self) -> list[Path]:
         """Folders of derived data of other roots, the one used last first."""
-        if self._temporary:
-            return []
-        others = [folder for folder in self.folder.parent.iterdir() if folder != self.folder]
-        return sorted(others, key=lambda folder: folder.stat().st_mtime, reverse=True)
+        ages: dict[Path, float] = {}
+        for folder in () if self._temporary else self.folder.parent.iterdir():
+            with suppress(OSError):  # deleted a moment ago
+                ages[folder] = folder.stat().st_mtime
+        ages.pop(self.folder, None)
+        return sorted(ages, key=ages.__getitem__, reverse=True)
 
     def snapshot(self) -> Snapshot:
         """The state at the last commit of any process."""
-        return self._sound(self._take)
+        served = self._served
+        return self._sound(self._take) if served is None else served
 
     def _take(self, catalog: Catalog) -> Snapshot:
-        catalog.check_in_place()
-        last = self._snapshot
-        ((generation,),) = catalog.read("SELECT value FROM meta WHERE key = 'generation'")
-        if last is None or last.generation != int(generation):
-            opened = {segment.name: segment for segment, _ in last.segments} if last else {}
-            last = self._snapshot = take_snapshot(catalog, self.scope, opened=opened)
-        return last
+        last, generation = self._snapshot, catalog.generation()
+        if last is not None and last.shows(catalog, generation):
+            return last
+        opened = {segment.name: segment for segment, _ in last.segments} if last is not None else {}
+        try:
+            taken = take_snapshot(catalog, self.scope, opened=opened)
+        except IndexFormatError:
+            if catalog.generation() == generation:
+                raise
+            return self._take(catalog)  # somebody wrote meanwhile, and deleted files that were to be opened
+        self._snapshot = taken
+        return taken
 
     def problems(self) -> dict[str, str]:
         """Files that could not be read or embedded at the last synchronisation, with the reason."""
@@ -224,6 +282,22 @@ class Collection:
     def close(self) -> None:
         """Closes the catalog; a temporary index is deleted."""
         with self._lock:
-            self._close_catalog()
+            self._closed = True
+            self._snapshot = self._served = None
+            self._catalog.close()
             if self._temporary:
                 self._temporary.cleanup()
+
+
+@contextmanager
+def _writing(catalog: Catalog, lock: str, wait_s: float) -> Iterator[None]:
+    """Holds the lock; an error of the disk names the folder, one of a folder that was deleted asks for a new try."""
+    folder = catalog.file.parent
+    try:
+        with exclusive(folder / lock, timeout_s=wait_s):
+            yield
+    except OSError as error:
+        catalog.check_in_place()
+        if error.errno and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(folder)) from error
+        raise

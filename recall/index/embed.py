@@ -3,10 +3,11 @@
 Vectors are kept by the hash of the text they were made from, so that a renamed, moved or restored topic costs nothing.
 """
 
+import logging
 import sqlite3
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -14,12 +15,15 @@ from typing import Final
 
 import numpy as np
 
+from recall.errors import EncoderError, IndexFormatError
 from recall.index.base import Encoder, Vector, Vectors, check_vectors, usable
-from recall.index.catalog import Catalog, Pending, advance, set_meta
+from recall.index.catalog import EMBEDDED, NO_VECTOR, UNUSABLE, Catalog, Pending, advance, set_meta
 from recall.index.neighbours import Neighbours
 from recall.index.sync import Progress, SyncReport
-from recall.index.vectors import VectorFile
+from recall.index.vectors import VectorFile, is_unit
 from recall.text.chunks import chunk_topic
+
+logger = logging.getLogger(__name__)
 
 _STEP_CHUNKS: Final = 32
 _SPARE_ROWS: Final = 4096
@@ -62,15 +66,29 @@ class _Source:
         if self.stop and self.stop.is_set():
             raise _Stopped
         self.asked += 1
-        vector: Vector = check_vectors(self.encoder.encode_documents([text]), rows=1, dim=self.encoder.dim)[0]
+        try:
+            vector: Vector = check_vectors(self.encoder.encode_documents([text]), rows=1, dim=self.encoder.dim)[0]
+        except Exception as error:  # an encoder of the host's may raise anything
+            self._blame_text(error)
+            return np.zeros(self.encoder.dim, np.float32)
         return vector
+
+    def _blame_text(self, error: Exception) -> None:
+        """Goes on when the model can still encode another text: one bad text must not keep vectors from all."""
+        try:
+            self.encoder.encode_query("warm-up")
+        except EncoderError:
+            raise
+        except Exception:
+            raise EncoderError(f"{self.encoder.name} does not work: {error}") from error
+        logger.warning("%s cannot encode a text: %s", self.encoder.name, error)
 
 
 def apply_vectors(
     catalog: Catalog,
     encoder: Encoder,
     *,
-    neighbours: Sequence[Path] = (),
+    neighbours: Callable[[], Sequence[Path]] = tuple,
     limit: int | None = None,
     stop: threading.Event | None = None,
     on_progress: Progress | None = None,
@@ -80,7 +98,7 @@ def apply_vectors(
     Args:
         catalog: what to complete.
         encoder: the model; another one than last time makes all vectors anew.
-        neighbours: folders of derived data of other roots, which may have some of the vectors.
+        neighbours: gives folders of derived data of other roots, which may have some of the vectors.
         limit: chunks at most; a topic that would go beyond is left, with those after it. None for all.
         stop: set it to stop after the present text; what was made stays.
         on_progress: told after every step.
@@ -88,16 +106,20 @@ def apply_vectors(
     Raises:
         EncoderError: the model does not work; nothing is lost.
         OSError: the cache folder is full or cannot be written; what was committed before stays.
+        IndexFormatError: the vectors are damaged.
     """
-    if catalog.meta()["encoder"] != encoder.fingerprint:
+    report = SyncReport()
+    if (before := catalog.meta()["encoder"]) != encoder.fingerprint:
+        if before:
+            report = SyncReport(note=f"vectors of {before} are replaced by those of {encoder.fingerprint}")
         catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
         _delete_old_vectors(catalog)
     ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
     # A few changed files are encoded faster than other catalogs are opened.
-    others = Neighbours(neighbours if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
+    others = Neighbours(neighbours() if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
     source = _Source(encoder, others, stop)
-    report, done, chunks = SyncReport(), 0, 0
-    while step := _take(catalog.pending(_STEP_CHUNKS), encoder.chunk_tokens):
+    done = chunks = 0
+    while step := _take(catalog.pending(_STEP_CHUNKS), encoder.chunk_tokens, _room(limit, chunks)):
         chunks += sum(len(texts) for _, texts in step)
         if limit is not None and chunks > limit:
             break
@@ -135,13 +157,33 @@ def compact_vectors(catalog: Catalog) -> None:
     _delete_old_vectors(catalog)
 
 
-def _take(pending: Sequence[Pending], budget: int) -> list[tuple[Pending, list[str]]]:
-    """The first topics with their chunks, about one step of chunks, at least one topic; none when none is pending."""
+def check_stored_vectors(catalog: Catalog) -> None:
+    """Reads all vectors in use.
+
+    Raises:
+        IndexFormatError: some are damaged or missing.
+    """
+    meta = catalog.meta()
+    rows = stored_vectors(catalog, meta)
+    used = np.asarray([row for (row,) in catalog.read("SELECT DISTINCT vector FROM chunks ORDER BY vector")], np.int64)
+    whole = not len(used) or int(used[-1]) < len(rows)
+    if not whole or not all(
+        is_unit(rows[used[at : at + _SPARE_ROWS]]).all() for at in range(0, len(used), _SPARE_ROWS)
+    ):
+        raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: damaged")
+
+
+def _room(limit: int | None, taken: int) -> int:
+    return _STEP_CHUNKS if limit is None else min(_STEP_CHUNKS, limit - taken)
+
+
+def _take(pending: Sequence[Pending], budget: int, room: int) -> list[tuple[Pending, list[str]]]:
+    """The first topics with their chunks, `room` chunks at most, but one topic at least; none when none is pending."""
     step: list[tuple[Pending, list[str]]] = []
     size = 0
     for topic in pending:
         texts = [chunk.text for chunk in chunk_topic(topic.title, topic.description, topic.body, budget=budget)]
-        if step and size + len(texts) > _STEP_CHUNKS:
+        if step and size + len(texts) > room:
             break
         step.append((topic, texts))
         size += len(texts)
@@ -154,16 +196,13 @@ def _commit_step(
     texts = dict.fromkeys(text for _, chunks in step for text in chunks)
     digests = {text: blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts}
     rows = _stored_rows(catalog, source, digests)
-    unembedded = [
-        (topic.path, "the model gave no usable vector for it; found by its words only")
-        for topic, chunks in step
-        if any(digests[text] not in rows for text in chunks)
-    ]
+    unembedded = []
     with catalog.transaction() as write:
         for topic, chunks in step:
-            placed = ((topic.doc, number, rows.get(digests[text])) for number, text in enumerate(chunks))
-            _put_chunks(write, topic, [(doc, number, row) for doc, number, row in placed if row is not None])
-        write.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?)", unembedded)
+            placed = [rows.get(digests[text]) for text in chunks]
+            _put_chunks(write, topic.doc, placed)
+            if None in placed:
+                unembedded.append((topic.path, NO_VECTOR))
         advance(write)
     return replace(report, reused=report.reused + len(digests), unembedded=(*report.unembedded, *unembedded))
 
@@ -189,10 +228,11 @@ def _stored_rows(catalog: Catalog, source: _Source, digests: Mapping[str, bytes]
     return rows
 
 
-def _put_chunks(write: sqlite3.Connection, topic: Pending, chunks: Sequence[tuple[int, int, int]]) -> None:
-    """Notes a topic's vectors, unless the topic changed while they were made."""
-    done = write.execute("UPDATE topics SET embedded = 1 WHERE doc = ?", (topic.doc,))
-    if done.rowcount:
+def _put_chunks(write: sqlite3.Connection, doc: int, rows: Sequence[int | None]) -> None:
+    """Notes a topic's vectors, None where there is none, unless the topic changed while they were made."""
+    state = UNUSABLE if None in rows else EMBEDDED
+    if write.execute("UPDATE topics SET embedded = ? WHERE doc = ?", (state, doc)).rowcount:
+        chunks = [(doc, number, row) for number, row in enumerate(rows) if row is not None]
         write.executemany("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", chunks)
 
 

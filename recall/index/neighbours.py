@@ -10,7 +10,7 @@ import numpy as np
 
 from recall.index.base import Vector
 from recall.index.catalog import CATALOG_FILE, FORMAT
-from recall.index.vectors import VectorFile
+from recall.index.vectors import VectorFile, is_unit
 
 _MOST: Final = 64
 
@@ -53,4 +53,5 @@ class Neighbours:
                 for (row,) in read.execute("SELECT row FROM vectors WHERE digest = ?", (digest,))
             }
             rows = VectorFile(folder / meta["vectors"], self._dim).view(int(meta["rows"]))
-        return {digest: np.array(rows[row]) for digest, row in places.items() if row < len(rows)}
+        found = {digest: np.array(rows[row]) for digest, row in places.items() if row < len(rows)}
+        return {digest: row for digest, row in found.items() if is_unit(row[None]).all()}

@@ -106,7 +106,7 @@ class OnnxEncoder:
     def fingerprint(self) -> str:
         """Name of the vector space: the card's name and a hash of all that shapes a vector."""
         card = self.card
-        parts = (card.sha256, card.dim, card.max_tokens, card.query_prefix, card.document_prefix)
+        parts = (card.sha256, card.dim, card.max_tokens, card.end_token, card.query_prefix, card.document_prefix)
         return f"{card.name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
 
     @property
@@ -119,7 +119,7 @@ class OnnxEncoder:
 
         Raises:
             ModelNotFoundError: a file is missing, or is not the one that the card describes.
-            EncoderError: onnxruntime cannot load it.
+            EncoderError: onnxruntime cannot load or run it.
         """
         with self._lock:
             if self._session is not None:
@@ -128,7 +128,7 @@ class OnnxEncoder:
                 _verify(self.folder / name, expected)
             with NATIVE.call():
                 tokenizer, session = _load(self.folder, self._threads)
-                session.run(None, _inputs([self.card.end_token]))
+                self._run(session, [self.card.end_token])
             self._tokenizer, self._session = tokenizer, session
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
@@ -151,16 +151,15 @@ class OnnxEncoder:
             ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
             if len(ids) > self.card.max_tokens:
                 ids = [*ids[: self.card.max_tokens - 1], self.card.end_token]
-            try:
-                vector: Vector = self._session.run(None, _inputs(ids))[0][0]
-            except Exception as error:  # onnxruntime raises types of its own that share no base
-                raise EncoderError(f"{self.name} cannot encode a text of {len(text)} characters: {error}") from error
+            return self._run(self._session, ids)
+
+    def _run(self, session: Any, ids: list[int]) -> Vector:
+        tokens = np.asarray([ids], np.int64)
+        try:
+            vector: Vector = session.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})[0][0]
+        except Exception as error:  # onnxruntime raises types of its own that share no base
+            raise EncoderError(f"{self.name} cannot encode a text of {len(ids)} tokens: {error}") from error
         return vector
-
-
-def _inputs(ids: list[int]) -> dict[str, Any]:
-    tokens = np.asarray([ids], np.int64)
-    return {"input_ids": tokens, "attention_mask": np.ones_like(tokens)}
 
 
 def _verify(file: Path, expected: str) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
 from recall.index.base import Vectors
-from recall.index.catalog import Catalog
+from recall.index.catalog import EMBEDDED, Catalog
 from recall.index.embed import stored_vectors
 from recall.index.postings import Segment
 from recall.index.sync import segment_file
@@ -34,6 +34,7 @@ class Snapshot:
         embedded: which topics have their vectors, shape (n,).
         segments: postings, each with the position of every slot, -1 where the topic is gone.
         chunk_owner: position of each chunk's topic, rising, shape (m,).
+        chunk_number: number of each chunk in its topic, rising; a chunk without a vector is missing, shape (m,).
         chunk_row: row of each chunk's vector, shape (m,).
         chunks_by_row: numbers of the chunks in the order of their rows, shape (m,).
         rows: vectors, shape (rows, dim); may hold rows that no chunk uses.
@@ -49,6 +50,7 @@ class Snapshot:
     embedded: NDArray[np.bool_]
     segments: tuple[tuple[Segment, NDArray[np.int64]], ...]
     chunk_owner: NDArray[np.int64]
+    chunk_number: NDArray[np.int64]
     chunk_row: NDArray[np.int64]
     chunks_by_row: NDArray[np.int64]
     rows: Vectors
@@ -57,6 +59,10 @@ class Snapshot:
     def __len__(self) -> int:
         """How many topics it holds."""
         return len(self.docs)
+
+    def shows(self, catalog: Catalog, generation: int) -> bool:
+        """Whether it is the state of that catalog at that commit."""
+        return self._catalog is catalog and self.generation == generation
 
     def topics(self, positions: Sequence[int]) -> dict[int, Topic]:
         """The topics at these positions, whole; those that are gone by now are left out."""
@@ -84,14 +90,14 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, opened: Mapping[str, Segmen
     with catalog.reading() as read:
         meta: dict[str, str] = dict(read("SELECT key, value FROM meta"))
         topics = read("SELECT doc, path, type, mtime_ns, embedded FROM topics ORDER BY doc")
-        chunks = read("SELECT doc, vector FROM chunks ORDER BY doc, number")
+        chunks = read("SELECT doc, number, vector FROM chunks ORDER BY doc, number")
         names = [name for (name,) in read("SELECT name FROM segments")]
     docs = np.fromiter((row[0] for row in topics), np.int64, len(topics))
     codes = {kind: code for code, kind in enumerate(TYPES)}
     rows = stored_vectors(catalog, meta)
     segments = [opened.get(name) or Segment.open(segment_file(catalog, name)) for name in names]
-    table = np.asarray(chunks, np.int64).reshape(len(chunks), 2)
-    if len(chunks) and int(table[:, 1].max()) >= len(rows):
+    table = np.asarray(chunks, np.int64).reshape(len(chunks), 3)
+    if len(chunks) and int(table[:, 2].max()) >= len(rows):
         raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: shorter than the catalog says")
     return Snapshot(
         scope=scope,
@@ -101,11 +107,12 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, opened: Mapping[str, Segmen
         paths=tuple(row[1] for row in topics),
         types=np.fromiter((codes[row[2]] for row in topics), np.int8, len(topics)),
         mtimes=np.fromiter((row[3] / 1e9 for row in topics), np.float64, len(topics)),
-        embedded=np.fromiter((row[4] for row in topics), np.bool_, len(topics)),
+        embedded=np.fromiter((row[4] == EMBEDDED for row in topics), np.bool_, len(topics)),
         segments=tuple((segment, _positions(docs, segment.docs)) for segment in segments),
         chunk_owner=np.searchsorted(docs, table[:, 0]),
-        chunk_row=table[:, 1],
-        chunks_by_row=np.argsort(table[:, 1], kind="stable"),
+        chunk_number=table[:, 1],
+        chunk_row=table[:, 2],
+        chunks_by_row=np.argsort(table[:, 2], kind="stable"),
         rows=rows,
         _catalog=catalog,
     )

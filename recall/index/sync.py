@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from recall.errors import TopicError
+from recall.index.bundle import open_bundle
 from recall.index.catalog import (
     Catalog,
     Known,
@@ -26,8 +27,9 @@ from recall.index.catalog import (
 )
 from recall.index.postings import Document, Segment
 from recall.store.files import read_text
+from recall.store.frontmatter import parse
 from recall.store.scan import Scan, Skipped, SourceFile
-from recall.store.topics import Scope, parse_topic
+from recall.store.topics import Scope, topic_of
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage (`words` or `vectors`), how many topics are done, and how many there are."""
@@ -190,7 +192,9 @@ def _read_files(
         try:
             text, warnings = read_text(source.file, max_bytes=max_bytes)
             digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-            topic = parse_topic(text, path=source.path, scope=scope, mtime=source.mtime_ns / 1e9, file=source.file)
+            front = parse(text)
+            topic = topic_of(front, path=source.path, scope=scope, mtime=source.mtime_ns / 1e9, file=source.file)
+            warnings = (*warnings, *front.warnings)
         except FileNotFoundError:  # since the scan
             if source.path in known:
                 gone.setdefault(known[source.path].digest, []).append(source.path)
@@ -249,6 +253,16 @@ def _commit_words(catalog: Catalog, batch: _Batch) -> None:
 def segment_file(catalog: Catalog, name: str) -> Path:
     """Where the postings segment of that name lies."""
     return catalog.file.parent / f"{name}.postings"
+
+
+def check_segments(catalog: Catalog) -> None:
+    """Reads all postings files in use.
+
+    Raises:
+        IndexFormatError: one is damaged or missing.
+    """
+    for (name,) in catalog.read("SELECT name FROM segments"):
+        open_bundle(segment_file(catalog, name), check=True)
 
 
 def tidy_segments(catalog: Catalog) -> None:

@@ -7,10 +7,15 @@ committed row, so that rows of a writer that died are simply overwritten.
 import mmap
 import os
 from pathlib import Path
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from recall.errors import IndexFormatError
 from recall.index.base import Vectors
+
+_ROUNDING: Final = 1e-3
 
 
 class VectorFile:
@@ -30,11 +35,14 @@ class VectorFile:
 
         Raises:
             OSError: the disk is full or the folder cannot be written; rows before `at` are untouched.
+            IndexFormatError: there are fewer rows than `at`; the file was cut short.
         """
         descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             data = memoryview(np.ascontiguousarray(rows, np.float32).tobytes())
             offset = at * self.dim * 4
+            if os.fstat(descriptor).st_size < offset:  # writing would leave a hole, and nobody would notice
+                raise IndexFormatError(f"{self.file}: holds fewer than {at} rows")
             while data:
                 written = os.pwrite(descriptor, data, offset)
                 data, offset = data[written:], offset + written
@@ -53,3 +61,9 @@ class VectorFile:
             return np.zeros((0, self.dim), np.float32)
         rows = min(count, len(mapped) // (self.dim * 4))
         return np.frombuffer(mapped, np.float32, rows * self.dim).reshape(rows, self.dim)
+
+
+def is_unit(rows: Vectors) -> NDArray[np.bool_]:
+    """Which rows are of unit length, as all that are stored have to be; others are damaged. Shape (n,)."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.abs(np.einsum("ij,ij->i", rows, rows) - 1) < _ROUNDING, np.bool_)

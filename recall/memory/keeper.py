@@ -2,10 +2,10 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
+from functools import partial
 from typing import Final
 
 from recall.errors import EncoderError, LockedError
@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 _INLINE_CHUNKS: Final = 16
 # A look at the folders that takes longer than this comes after the answer of a prefetch, not before it.
 _QUICK_LOOK_S: Final = 0.02
+# How long an answer that may wait does so for others that read the folders.
+_LOOK_WAIT_S: Final = 5.0
 _STOP_WAIT_S: Final = 2.0
 
 
@@ -44,7 +46,10 @@ class Keeper:
         self._model = model
         self._on_report = on_report
         self._stop, self._wake = threading.Event(), threading.Event()
-        self._look_s = 0.0
+        # Set while the background is to leave the making of vectors to others.
+        self._aside = threading.Event()
+        self._working = threading.RLock()
+        self._look_s = dict.fromkeys(self.indexes, 0.0)
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
 
     def start(self) -> None:
@@ -59,6 +64,7 @@ class Keeper:
     def stop(self) -> None:
         """Ends the background work, waiting two seconds at most, and closes the indexes."""
         self._stop.set()
+        self._aside.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_WAIT_S)
@@ -68,7 +74,7 @@ class Keeper:
     @property
     def looks_quickly(self) -> bool:
         """Whether the last look at the folders took so little that an answer can wait for one."""
-        return self._look_s <= _QUICK_LOOK_S
+        return sum(self._look_s.values()) <= _QUICK_LOOK_S
 
     def snapshots(self) -> list[Snapshot]:
         """The state of every index at its last commit."""
@@ -78,26 +84,28 @@ class Keeper:
         """Reads what changed in the folders, and gives a few changed topics their vectors.
 
         Args:
-            load_model: wait for the model; else vectors are only made when it is loaded already.
+            load_model: wait for the model, and for another thread or process that reads the folders; else vectors are
+                only made when the model is loaded already, and nobody is waited for.
 
         Returns:
             What could not be done, in a sentence; "" when all was.
         """
-        notes, start = [], time.perf_counter()
-        try:
-            notes.extend([index.sync_words(lock_wait_s=0.0).note for index in self.indexes])
-            self._look_s = time.perf_counter() - start
-            if load_model:
-                self._model.warm_up()
-            for index in self.indexes:
-                if self._model.is_warm and self._model.encoder is not None:
-                    index.sync_vectors(self._model.encoder, limit=_INLINE_CHUNKS, lock_wait_s=0.0, stop=self._stop)
-        except LockedError:
-            notes.append("another process or thread is indexing")
-        except (EncoderError, OSError) as error:
-            notes.append(str(error))
+        wait_s = _LOOK_WAIT_S if load_model else 0.0
+        notes = [_attempt(partial(self._sync_words, index, wait_s)) for index in self.indexes]
         self.words_ready.set()
+        if load_model:
+            self._model.warm_up()
+        if self._model.is_warm and (encoder := self._model.encoder) is not None:
+            notes += [
+                _attempt(partial(index.sync_vectors, encoder, limit=_INLINE_CHUNKS, lock_wait_s=0.0, stop=self._stop))
+                for index in self.indexes
+            ]
         return "; ".join(filter(None, dict.fromkeys(notes)))
+
+    def _sync_words(self, index: Collection, wait_s: float) -> SyncReport:
+        report = index.sync_words(lock_wait_s=wait_s)
+        self._look_s[index] = report.duration_s
+        return report
 
     def reindex(self, *, full: bool, on_progress: Progress | None) -> SyncReport:
         """Brings all indexes up to date, vectors and all.
@@ -108,20 +116,26 @@ class Keeper:
             OSError: the cache folder is full.
         """
         self._model.warm_up()
+        self._aside.set()
+        try:
+            with self._working:
+                return joined([*self._all_words(full, on_progress), *self._all_vectors(on_progress)])
+        finally:
+            if not self._stop.is_set():
+                self._aside.clear()
+
+    def _all_words(self, full: bool, on_progress: Progress | None) -> list[SyncReport]:
         reports = []
         for index in self.indexes:
-            if full:
-                index.rebuild()
-            words = index.sync_words(on_progress=on_progress)
+            words = (index.rebuild if full else index.sync_words)(on_progress=on_progress)
             reports.append(replace(words, note="; ".join(filter(None, (words.note, index.note)))))
         self.words_ready.set()
-        if self._model.encoder is not None:
-            encoder = self._model.encoder
-            reports.extend(
-                [index.sync_vectors(encoder, stop=self._stop, on_progress=on_progress) for index in self.indexes]
-            )
-        reports.append(SyncReport(note=self._model.problem))
-        return joined(reports)
+        return reports
+
+    def _all_vectors(self, on_progress: Progress | None) -> list[SyncReport]:
+        if (encoder := self._model.encoder) is None:
+            return [SyncReport(note=self._model.problem)]
+        return [index.sync_vectors(encoder, stop=self._stop, on_progress=on_progress) for index in self.indexes]
 
     def _serve(self) -> None:
         while True:
@@ -132,21 +146,34 @@ class Keeper:
             try:
                 self._catch_up()
             except Exception:
-                logger.warning("background indexing failed; the next recall tries again", exc_info=True)
+                if not self._stop.is_set():  # else it is the closed index that it met
+                    logger.warning("background indexing failed; the next recall tries again", exc_info=True)
             finally:
                 self.words_ready.set()
 
     def _catch_up(self) -> None:
         warming = threading.Thread(target=self._model.warm_up, name="recall-warm-up", daemon=True)
         warming.start()
-        for index in self.indexes:
-            self._on_report(index.sync_words())
+        with self._working:
+            for index in self.indexes:
+                self._on_report(self._sync_words(index, _LOOK_WAIT_S))
         self.words_ready.set()
         warming.join()
-        for index in self.indexes:
-            if self._model.encoder is not None and not self._stop.is_set():
-                with suppress(LockedError):  # another process is at it, and its vectors serve us as well
-                    self._on_report(index.sync_vectors(self._model.encoder, lock_wait_s=0.0, stop=self._stop))
+        with self._working:
+            for index in self.indexes:
+                if self._model.encoder is not None and not self._aside.is_set():
+                    with suppress(LockedError):  # another process is at it, and its vectors serve us as well
+                        self._on_report(index.sync_vectors(self._model.encoder, lock_wait_s=0.0, stop=self._aside))
+
+
+def _attempt(sync: Callable[[], SyncReport]) -> str:
+    """Runs it; gives what is to be said about it."""
+    try:
+        return sync().note
+    except LockedError:
+        return "another process or thread is indexing"
+    except (EncoderError, OSError) as error:
+        return str(error)
 
 
 def joined(reports: Sequence[SyncReport]) -> SyncReport:

@@ -23,7 +23,9 @@ def load_config(project: Path, arguments: Mapping[str, object] | None = None) ->
     Raises:
         ConfigError: names the source and the key that cannot be used.
     """
-    user_file = Path(platformdirs.user_config_dir("recall")) / "config.toml"
+    folder = Path(platformdirs.user_config_dir("recall"))
+    # Without a home it is "~/.config", which would lie in the opened project and be anybody's.
+    user_file = folder / "config.toml" if folder.is_absolute() else None
     return load(project=project, user_file=user_file, env=os.environ, arguments=arguments)
 
 
@@ -54,8 +56,17 @@ def _home() -> Path | None:
 
 
 def cache_root(config: Config) -> Path:
-    """Folder of all derived data."""
-    return Path(config.index.cache).expanduser() if config.index.cache else Path(platformdirs.user_cache_dir("recall"))
+    """Folder of all derived data; a relative one when there is no home, which an index does not take.
+
+    Raises:
+        ConfigError: the folder of the settings begins with ~ and there is no home.
+    """
+    if not config.index.cache:
+        return Path(platformdirs.user_cache_dir("recall"))
+    try:
+        return Path(config.index.cache).expanduser().absolute()
+    except RuntimeError as error:
+        raise ConfigError(str(error), source="settings", key="index.cache") from error
 
 
 def make_model(encoder: Encoder | None, config: Config, *, nearest: Nearest | None = None) -> Model:

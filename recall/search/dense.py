@@ -51,7 +51,7 @@ def nearest_topics(
             # np.unique gives the first place of each topic, which is its best chunk, since rows come best first.
             best = np.sort(first)[:count]
             chosen = chunks[keep][best]
-            return Near(owners[keep][best], scores[source][keep][best], _chunk_numbers(snapshot, chosen))
+            return Near(owners[keep][best], scores[source][keep][best], snapshot.chunk_number[chosen])
         depth *= 4
 
 
@@ -64,11 +64,6 @@ def _chunks_of(snapshot: Snapshot, rows: NDArray[np.int64]) -> tuple[NDArray[np.
     return snapshot.chunks_by_row[start[source] + offset], source
 
 
-def _chunk_numbers(snapshot: Snapshot, chunks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each chunk in its topic, counted from 0."""
-    return chunks - np.searchsorted(snapshot.chunk_owner, snapshot.chunk_owner[chunks], "left")
-
-
 def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> Near:
     """The given topics with their best chunk; those without vectors are left out."""
     start = np.searchsorted(snapshot.chunk_owner, positions, "left")
@@ -78,10 +73,10 @@ def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) ->
     if not len(positions):
         return Near(positions, np.zeros(0, np.float32), np.zeros(0, np.int64))
     begin = np.cumsum(sizes) - sizes
-    inside = np.arange(sizes.sum()) - np.repeat(begin, sizes)
-    scores = snapshot.rows[snapshot.chunk_row[np.repeat(start, sizes) + inside]] @ vector
+    chunks = np.repeat(start - begin, sizes) + np.arange(sizes.sum())
+    scores = snapshot.rows[snapshot.chunk_row[chunks]] @ vector
     best = np.maximum.reduceat(scores, begin)
     # The first chunk that reaches its topic's best score.
     is_best = np.flatnonzero(scores == np.repeat(best, sizes))
     _, first = np.unique(np.repeat(np.arange(len(sizes)), sizes)[is_best], return_index=True)
-    return Near(positions, best, inside[is_best[first]])
+    return Near(positions, best, snapshot.chunk_number[chunks[is_best[first]]])

@@ -65,6 +65,8 @@ def fuse(
         allowed: which topics may be found, shape (n,).
         nearest: exact search over rows.
     """
+    if k <= 0:
+        return []
     eligible = np.where(allowed, coverage, 0.0)
     by_words = np.argsort(-eligible, kind="stable")
     by_words = by_words[: np.count_nonzero(eligible)]

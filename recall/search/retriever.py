@@ -55,8 +55,8 @@ def search_heuristic(snapshots: Sequence[Snapshot], query: str, k: int, *, exclu
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Positions of the k best by points and time, with all that tie with the last of them; none without points."""
     positive = np.flatnonzero(points)
-    if len(positive) <= k:
-        return positive
+    if k <= 0 or len(positive) <= k:
+        return positive[: max(k, 0)]
     order = positive[np.lexsort((-mtimes[positive], -points[positive]))]
     last = order[k - 1]
     ties = (points[order[k:]] == points[last]) & (mtimes[order[k:]] == mtimes[last])
@@ -131,4 +131,6 @@ def coverage_of(snapshots: Sequence[Snapshot], note: str = "") -> Coverage:
     """How much of the memory could take part in an answer."""
     topics = sum(len(snapshot) for snapshot in snapshots)
     embedded = int(sum(np.count_nonzero(snapshot.embedded) for snapshot in snapshots))
+    if embedded < topics and not note:
+        note = f"{topics - embedded} of {topics} topics are found by their words only"
     return Coverage(topics, embedded, note)

@@ -214,14 +214,14 @@ def _is_header(lines: Sequence[_Line]) -> bool:
 def _ends_in_prose(lines: Sequence[_Line], groups: Sequence[_Group], stray: Sequence[str]) -> bool:
     """Whether a blank line and then text come after the last key: the rule below closes that text, not the header."""
     keys = {group.key for group in groups}
-    anchors = keys & _TOPIC_KEYS or keys
+    anchors, strays = keys & _TOPIC_KEYS or keys, set(stray)
     blank = prose = False
     for line in lines:
         group = _key(line.text)
         if group and group.key in anchors:
             blank = prose = False
         blank = blank or not line.text
-        prose = prose or (blank and line.text in stray)
+        prose = prose or (blank and line.text in strays)
     return prose
 
 

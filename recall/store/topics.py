@@ -106,7 +106,11 @@ def parse_topic(text: str, *, path: str, scope: Scope, mtime: float, file: Path)
         mtime: modification time of the file, seconds since the epoch.
         file: the file itself, absolute.
     """
-    front = parse(text)
+    return topic_of(parse(text), path=path, scope=scope, mtime=mtime, file=file)
+
+
+def topic_of(front: Frontmatter, *, path: str, scope: Scope, mtime: float, file: Path) -> Topic:
+    """The same as `parse_topic`, of a text whose header has been parsed."""
     stated = _stated_type(front)
     title = front.first("name") or front.first("title") or stated or PurePosixPath(path).stem
     body = _body(front)

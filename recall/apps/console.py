@@ -1,0 +1,80 @@
+"""What the command line puts on stdout and stderr: lines, JSON, progress, and errors as one line each."""
+
+import errno
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from recall.apps import payloads, render
+from recall.errors import RecallError
+from recall.index import sync
+
+JSON_WANTED = "recall.json"
+"""Key in the click context's meta that says whether errors are wanted as JSON too."""
+
+
+class Commands(click.Group):
+    """Turns what the library raises on purpose, and what the system says, into one line and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except (RecallError, OSError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the reader of our output went home; click ends quietly
+            message = render.clean(_told(error))
+            if ctx.meta.get(JSON_WANTED):
+                emit({"error": message})
+            _console(stderr=True).print(render.safe(Text(f"recall: {message}")))
+            ctx.exit(1)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, RecallError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
+
+
+def _console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, soft_wrap=True, highlight=False)
+
+
+def emit(data: payloads.Payload) -> None:
+    """Prints one JSON object; in ASCII where stdout takes nothing else."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
+    click.echo(payloads.dumped(data, ascii_only=encoding != "utf8"))
+
+
+def show(lines: Iterable[Text]) -> None:
+    """Prints lines as they come."""
+    console = _console()
+    for line in lines:
+        console.print(render.safe(line))
+
+
+@contextmanager
+def progress() -> Iterator[sync.Progress | None]:
+    """A progress bar on stderr while the block runs; None where stderr is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def on_progress(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                for last in tasks.values():
+                    bars.update(last, visible=False)
+                tasks[stage] = bars.add_task(render.clean(stage), total=total)
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield on_progress

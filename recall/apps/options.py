@@ -1,0 +1,131 @@
+"""Options that commands share, and what they say together: which memory to open, and how."""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from recall.apps import render
+from recall.apps.console import JSON_WANTED
+from recall.apps.turn import Watch
+from recall.config import Config
+from recall.memory.memory import Memory
+from recall.memory.opening import find, load_config
+from recall.store.layout import Layout, Located
+
+_STDIN: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What the common options say about the memory to open.
+
+    Attributes:
+        root: --root.
+        project: --project, else the working directory.
+        layout: --layout.
+        user_root: --user-root.
+        settings: --set, by dotted key.
+        as_json: --json.
+    """
+
+    root: Path | None
+    project: Path
+    layout: str | None
+    user_root: Path | None
+    settings: Mapping[str, object]
+    as_json: bool
+
+    def config(self) -> Config:
+        """The settings from all sources."""
+        return load_config(self.project, self.settings)
+
+    def locate(self, config: Config) -> Located:
+        """Where the memory lies."""
+        found = find(self.root, project=self.project, layout=self.layout, config=config)
+        if self.user_root is None:
+            return found
+        chosen = replace(found.chosen, user_root=self.user_root)
+        candidates = (chosen if place is found.chosen else place for place in found.candidates)
+        return replace(found, chosen=chosen, candidates=tuple(candidates))
+
+    def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
+        """Opens it; folders that were named have to be there."""
+        config = self.config()
+        if self.root is not None and not self.locate(config).chosen.exists:
+            raise click.BadParameter(f"there is no folder {render.clean(self.root)}", param_hint="--root")
+        if self.user_root is not None and not self.user_root.is_dir():
+            raise click.BadParameter(f"there is no folder {render.clean(self.user_root)}", param_hint="--user-root")
+        return Memory.open(
+            self.root,
+            project=self.project,
+            layout=self.layout,
+            user_root=self.user_root,
+            config=config,
+            background=background,
+            on_event=watch,
+        )
+
+
+def _settings(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is no key=value, for instance search.k=8")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _note_json(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:
+    ctx.meta[JSON_WANTED] = as_json
+    return as_json
+
+
+FOLDER: Final = click.Path(path_type=Path)
+set_option = click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", callback=_settings, help="A setting; repeatable."
+)
+json_option = click.option("--json", "as_json", is_flag=True, callback=_note_json, help="One JSON object on stdout.")
+query_argument = click.argument("words", nargs=-1, required=True, metavar="QUERY...")
+
+_HOSTS: Final = click.Choice([layout.value for layout in Layout])
+
+
+def memory_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of every command that opens a memory, which gets them as its first argument, an Opening."""
+
+    @functools.wraps(command)
+    def wrapped(
+        root: Path | None,
+        project: Path | None,
+        layout: str | None,
+        user_root: Path | None,
+        settings: Mapping[str, object],
+        as_json: bool,
+        **own: object,
+    ) -> None:
+        command(Opening(root, project or Path.cwd(), layout, user_root, settings, as_json), **own)
+
+    options = (
+        click.option("--root", type=FOLDER, help="The folder of memory files itself."),
+        click.option("--project", type=FOLDER, help="A folder in the project; the working directory if not given."),
+        click.option("--layout", type=_HOSTS, help="The host whose folders to use."),
+        click.option("--user-root", type=FOLDER, help="The folder of memory across projects."),
+        set_option,
+        json_option,
+    )
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def query_of(words: Sequence[str]) -> str:
+    """The words as one query, or for `-` what stdin holds; bytes that are no UTF-8 are replaced."""
+    if tuple(words) == (_STDIN,):
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    return " ".join(words).encode("utf-8", "surrogateescape").decode("utf-8", "replace")

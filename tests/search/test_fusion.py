@@ -1,0 +1,254 @@
+"""Words and meaning together, against plain arithmetic over every topic."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from recall.index import faiss, flat
+from recall.index.base import Encoder, Vector, Vectors, usable
+from recall.index.collection import Collection
+from recall.index.hashing import HashingEncoder
+from recall.index.snapshot import Snapshot
+from recall.search import fusion
+from recall.search.dense import Nearest
+from recall.search.fusion import Scored, fuse
+from recall.search.lexical import score_words
+from recall.search.retriever import Hybrid
+from recall.store.topics import Scope
+from recall.text.chunks import chunk_topic
+
+Memory = Callable[..., AbstractContextManager[Collection]]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+WORDS = [
+    "deploy", "gateway", "release", "backup", "coffee", "sugar", "zeppelin", "ledger", "report", "peanut",
+    "部署", "流程", "上线", "回滚", "备份", "咖啡", "花生", "周报", "证书", "数据库",
+]  # fmt: skip
+QUERIES = [
+    "deploy gateway",
+    "部署流程 上线 ledger",
+    "zeppelin",
+    "nothing known here",
+    " ".join(WORDS),
+    "peanut " * 3,
+]
+
+
+def small_encoder() -> Encoder:
+    """Reads so little at once that short bodies have several chunks."""
+    encoder = HashingEncoder(64)
+    encoder.chunk_tokens = 10
+    return encoder
+
+
+def sentence(chance: random.Random, most: int = 5) -> str:
+    return " ".join(chance.choice(WORDS) for _ in range(chance.randint(1, most)))
+
+
+def note(chance: random.Random) -> str:
+    """Some notes are short and alike, some have several chunks, and chunks repeat between notes."""
+    title = chance.choice(["deploy", "咖啡", "note", "!!!"])
+    body = "\n".join(sentence(chance) for _ in range(chance.choice([0, 1, 1, 2, 6])))
+    return f"---\nname: '{title}'\ndescription: {chance.choice(['', sentence(chance, 2)])}\n---\n{body or '…'}\n"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A memory with the vectors of its chunks, made from the texts; None where a topic was left without any."""
+
+    snapshot: Snapshot
+    chunks: list[Vectors | None]
+
+    def right(self, coverage: Floats, vector: Vector | None, allowed: Mask) -> dict[int, Scored]:
+        """Every allowed topic that can be judged, by position."""
+        found = {}
+        for at in np.flatnonzero(allowed).tolist():
+            share, rows = float(coverage[at]), self.chunks[at]
+            if rows is not None and vector is not None and vector.any() and rows.any():
+                cosines = np.where(usable(rows), rows @ vector, -2)
+                best = float(cosines.max())
+                found[at] = Scored(best + 0.4 * share, at, best, share, int(cosines.argmax()))
+            elif share:
+                found[at] = Scored(0.9 * share, at, None, share, 0)
+        return found
+
+    def check(self, found: list[Scored], right: dict[int, Scored], k: int) -> None:
+        """The right scores in the right order, each with its right parts; which of two equals comes first is open."""
+        best = sorted((scored.score for scored in right.values()), reverse=True)[:k]
+        assert [scored.score for scored in found] == pytest.approx(best, abs=1e-5)
+        assert len({scored.position for scored in found}) == len(found)
+        for scored in found:
+            expected = right[scored.position]
+            assert (scored.score, scored.coverage) == pytest.approx((expected.score, expected.coverage), abs=1e-5)
+            assert scored.cosine == (None if expected.cosine is None else pytest.approx(expected.cosine, abs=1e-5))
+
+
+@pytest.fixture(scope="module", params=["all vectors", "some vectors", "no vectors"])
+def corpus(request: pytest.FixtureRequest, memory: Memory) -> Iterator[Corpus]:
+    """Three hundred topics, more than are looked at in the first step."""
+    chance, encoder = random.Random(7), small_encoder()
+    files = {f"{number}.md": note(chance) for number in range(300)}
+    mtimes = {path: (1_700_000_000 + number) * 10**9 for number, path in enumerate(files)}
+    limit = {"all vectors": None, "some vectors": 200, "no vectors": 0}[request.param]
+    with memory(files, mtimes=mtimes) as collection:
+        collection.sync_vectors(encoder, limit=limit)
+        snapshot = collection.snapshot()
+        owners = set(snapshot.chunk_owner.tolist())
+        assert {None: 280, 200: 50, 0: 0}[limit] <= len(owners) <= {None: 300, 200: 150, 0: 0}[limit]
+        chunks: list[Vectors | None] = [None] * len(snapshot)
+        for at, topic in snapshot.topics(sorted(owners)).items():
+            texts = chunk_topic(topic.title, topic.description, topic.body, budget=encoder.chunk_tokens)
+            chunks[at] = encoder.encode_documents([chunk.text for chunk in texts])
+        yield Corpus(snapshot, chunks)
+
+
+@pytest.fixture(params=[flat.nearest, faiss.nearest], ids=["flat", "faiss"])
+def nearest(request: pytest.FixtureRequest) -> Nearest:
+    found: Nearest = request.param
+    return found
+
+
+@pytest.fixture(params=[2, 64], ids=["steps from 2", "steps from 64"])
+def first_depth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fusion, "_FIRST_DEPTH", request.param)
+
+
+@pytest.mark.usefixtures("first_depth")
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, nearest: Nearest, query: str) -> None:
+    snapshot = corpus.snapshot
+    chance = np.random.default_rng(len(query))
+    (words,) = score_words([snapshot], query)
+    vector = small_encoder().encode_query(query)
+    for share in (1.0, 0.5, 0.02, 0.0):
+        allowed = chance.random(len(snapshot)) < share
+        right = corpus.right(words.coverage, vector, allowed)
+        for k in (1, 5, 40, 299, 1000):
+            corpus.check(fuse(snapshot, words.coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
+
+
+@pytest.mark.usefixtures("first_depth")
+def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, nearest: Nearest) -> None:
+    """Coverages and a vector of pure chance: words and meaning contradict each other as they like."""
+    snapshot = corpus.snapshot
+    for seed in range(40):
+        chance = np.random.default_rng(seed)
+        coverage = np.where(chance.random(len(snapshot)) < chance.random(), chance.random(len(snapshot)) * 1.66, 0)
+        vector = chance.normal(size=64).astype(np.float32)
+        vector /= np.linalg.norm(vector)
+        allowed = chance.random(len(snapshot)) < 0.7
+        k = int(chance.integers(1, 20))
+        right = corpus.right(coverage, vector, allowed)
+        corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
+
+
+def test_the_best_chunk_is_named(corpus: Corpus, nearest: Nearest) -> None:
+    snapshot = corpus.snapshot
+    everything = np.ones(len(snapshot), np.bool_)
+    vector = small_encoder().encode_query("zeppelin 花生 ledger")
+    for scored in fuse(snapshot, np.zeros(len(snapshot)), vector, 300, allowed=everything, nearest=nearest):
+        rows = corpus.chunks[scored.position]
+        assert rows is not None
+        assert float(rows[scored.chunk] @ vector) == pytest.approx(scored.cosine, abs=1e-6)
+
+
+@pytest.mark.parametrize("vector", [None, np.zeros(64, np.float32)], ids=["no vector", "zero vector"])
+def test_without_a_vector_of_the_query_words_alone_judge(
+    corpus: Corpus, nearest: Nearest, vector: Vector | None
+) -> None:
+    snapshot = corpus.snapshot
+    (words,) = score_words([snapshot], "deploy 咖啡")
+    everything = np.ones(len(snapshot), np.bool_)
+    found = fuse(snapshot, words.coverage, vector, 50, allowed=everything, nearest=nearest)
+    corpus.check(found, corpus.right(words.coverage, None, everything), 50)
+    assert [scored.cosine for scored in found] == [None] * 50
+
+
+@pytest.mark.parametrize("k", [0, -1, -5])
+@pytest.mark.parametrize("query", ["deploy", "nothing known here"])
+def test_asking_for_nothing_gives_nothing(corpus: Corpus, nearest: Nearest, query: str, k: int) -> None:
+    snapshot = corpus.snapshot
+    (words,) = score_words([snapshot], query)
+    everything = np.ones(len(snapshot), np.bool_)
+    for vector in (None, small_encoder().encode_query(query)):
+        assert fuse(snapshot, words.coverage, vector, k, allowed=everything, nearest=nearest) == []
+
+
+def test_a_memory_without_topics_has_no_best(memory: Memory, nearest: Nearest) -> None:
+    with memory({}) as collection:
+        none = np.zeros(0, np.bool_)
+        vector = small_encoder().encode_query("deploy")
+        assert fuse(collection.snapshot(), np.zeros(0), vector, 5, allowed=none, nearest=nearest) == []
+
+
+def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, nearest: Nearest) -> None:
+    encoder = small_encoder()
+    same = {f"{number:03}/same.md": "---\nname: same\n---\nzeppelins\n" for number in range(90)}
+    with memory(same) as collection:
+        collection.sync_vectors(encoder)
+        snapshot = collection.snapshot()
+        (words,) = score_words([snapshot], "zeppelins")
+        everything = np.ones(len(snapshot), np.bool_)
+        vector = encoder.encode_query("zeppelins")
+        for k in (1, 3, 80):
+            found = fuse(snapshot, words.coverage, vector, k, allowed=everything, nearest=nearest)
+            assert [scored.position for scored in found] == list(range(k))
+
+
+def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, nearest: Nearest) -> None:
+    """Words stand in for a cosine of half their coverage."""
+    encoder = small_encoder()
+    files = {"old.md": "---\nname: zeppelin\n---\n", "new.md": "---\nname: coffee\n---\n"}
+    with memory(files, mtimes={"old.md": 10**18, "new.md": 2 * 10**18}) as collection:
+        collection.sync_vectors(encoder, limit=1)
+        snapshot = collection.snapshot()
+        (words,) = score_words([snapshot], "zeppelin")
+        everything = np.ones(2, np.bool_)
+        found = fuse(snapshot, words.coverage, encoder.encode_query("zeppelin"), 2, allowed=everything, nearest=nearest)
+    best = found[0]
+    assert snapshot.paths[best.position] == "old.md"
+    assert best.cosine is None
+    assert best.score == pytest.approx(0.9 * best.coverage)
+    assert found[1].cosine == pytest.approx(0, abs=0.3)
+
+
+# --- over several memories
+
+
+def test_hits_of_two_memories_are_ranked_together(memory: Memory, nearest: Nearest) -> None:
+    encoder = small_encoder()
+    files = {"a.md": "---\nname: zeppelin\n---\nzeppelin hydrogen\n", "b.md": "---\nname: coffee\n---\nsugar\n"}
+    other = {"a.md": "---\nname: zeppelin\n---\nzeppelin\n", "c.md": "---\nname: peanut\n---\nallergy\n"}
+    with memory(files) as project, memory(other, scope=Scope.USER) as user:
+        project.sync_vectors(encoder)
+        user.sync_vectors(encoder)
+        hybrid = Hybrid(nearest, 0.2, encoder.fingerprint)
+        snapshots = [project.snapshot(), user.snapshot()]
+        vector = encoder.encode_query("zeppelin")
+        found = hybrid.search(snapshots, "zeppelin", vector, 5)
+        assert [hit.topic.id for hit in found.hits] == ["user:a.md", "a.md"]
+        assert found.best == found.hits[0].score
+        assert [hit.topic.id for hit in hybrid.search(snapshots, "zeppelin", vector, 1).hits] == ["user:a.md"]
+        without = hybrid.search(snapshots, "zeppelin", vector, 5, exclude=["user:a.md"])
+        assert [hit.topic.id for hit in without.hits] == ["a.md"]
+        none = hybrid.search(snapshots, "zeppelin", vector, 5, exclude=["user:a.md", "a.md"])
+        assert none.hits == ()
+        assert none.best is not None
+        assert none.best < 0.2
+
+
+def test_vectors_of_another_model_are_not_compared(memory: Memory, nearest: Nearest) -> None:
+    encoder = small_encoder()
+    with memory({"a.md": "---\nname: zeppelin\n---\n"}) as collection:
+        collection.sync_vectors(HashingEncoder(32))
+        hybrid = Hybrid(nearest, 0.0, encoder.fingerprint)
+        (hit,) = hybrid.search([collection.snapshot()], "zeppelin", encoder.encode_query("zeppelin"), 5).hits
+        assert hit.cosine is None
+        assert hit.lexical is not None
+        assert hit.score == pytest.approx(0.9 * hit.lexical)

@@ -1,0 +1,137 @@
+"""The documents say what the code does: every command, option, JSON field and setting, and none that does not exist."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from recall.apps.cli import cli
+from recall.config import PROJECT_KEYS, Config
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
+
+SECTIONS = {part.partition("\n")[0].strip(): part.partition("\n")[2] for part in CLI.split("\n## ")}
+COMMON = "Common options"
+COMMANDS = sorted(cli.commands)
+ON_A_MEMORY = ["search", "prefetch", "reindex", "status", "where", "show"]
+
+
+def rows(section: str, heading: str) -> list[str]:
+    """First cells of the table whose first heading is this one."""
+    table = re.search(rf"^\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", SECTIONS[section] + "\n", re.MULTILINE)
+    return [line.split("|")[1].strip() for line in table[1].splitlines()] if table else []
+
+
+def documented_options(section: str, heading: str = "option") -> set[str]:
+    return {option for cell in rows(section, heading) for option in re.findall(r"`(-[-\w]+)", cell)}
+
+
+def options_of(command: click.Command) -> set[str]:
+    return {name for parameter in command.params if isinstance(parameter, click.Option) for name in parameter.opts}
+
+
+def test_every_command_has_its_section_and_every_section_its_command() -> None:
+    assert sorted(set(SECTIONS) - {"# The command line", COMMON}) == COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_documented_and_every_documented_option_exists(name: str) -> None:
+    common = documented_options(COMMON) if name in ON_A_MEMORY else set()
+    assert documented_options(name) | common == options_of(cli.commands[name])
+
+
+def test_the_options_of_recall_itself_are_documented() -> None:
+    heading = "option of `recall` itself"
+    assert documented_options("# The command line", heading) == options_of(cli) | {"-h", "--help"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_arguments_of_a_command_are_in_its_usage(name: str) -> None:
+    metavars = [parameter.metavar or (parameter.name or "").upper() for parameter in cli.commands[name].params
+                if isinstance(parameter, click.Argument)]  # fmt: skip
+    assert f"`{' '.join(['recall', name, *metavars])}`" in SECTIONS[name]
+
+
+def test_commands_on_a_memory_are_those_with_the_common_options() -> None:
+    with_root = sorted(name for name, command in cli.commands.items() if "--root" in options_of(command))
+    assert with_root == sorted(ON_A_MEMORY)
+
+
+# --- JSON forms
+
+
+@pytest.fixture
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, list[str]]:
+    """For every command that needs no model, words that make it print JSON."""
+    monkeypatch.setenv("RECALL_INDEX__CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    (memory / "a.md").write_text("---\nname: Rollout\ntype: project\n---\nOn Tuesdays.\n", encoding="utf-8")
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"id": "q", "text": "rollout", "relevant": ["a"], "kind": "fact"}\n', encoding="utf-8")
+    hashing = ["--set", "encoder.model=hashing", "--json"]
+    on_memory = ["--root", str(memory), *hashing]
+    return {
+        "search": ["search", "rollout", *on_memory],
+        "prefetch": ["prefetch", "rollout", "--set", "search.budget_ms=20000", *on_memory],
+        "reindex": ["reindex", *on_memory],
+        "status": ["status", *on_memory],
+        "where": ["where", *on_memory],
+        "show": ["show", "a", *on_memory],
+        "eval": ["eval", str(memory), str(queries), "--delivered", "--set", "search.budget_ms=20000", *hashing],
+        "demo": ["demo", "--json"],
+    }
+
+
+def assert_same_form(documented: Any, real: Any, where: str) -> None:
+    """The same keys at every depth; a list is compared by its first item, an empty one or null not at all."""
+    if isinstance(documented, dict) and isinstance(real, dict) and where not in {".by_kind", ".header", ".metadata"}:
+        assert set(documented) == set(real), where
+        for key in real:
+            assert_same_form(documented[key], real[key], f"{where}.{key}")
+    elif isinstance(documented, list) and isinstance(real, list) and documented and real:
+        assert_same_form(documented[0], real[0], f"{where}[]")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.model] if name == "demo" else []) for name in COMMANDS]
+)
+def test_the_example_and_the_table_of_fields_have_the_form_that_is_printed(
+    name: str, answers: Mapping[str, list[str]]
+) -> None:
+    result = CliRunner().invoke(cli, answers[name])
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    example = re.search(r"```json\n(.*?)```", SECTIONS[name], re.DOTALL)
+    assert example is not None
+    assert_same_form(json.loads(example[1]), printed, "")
+    assert {field.strip("`") for field in rows(name, "field")} == set(printed)
+
+
+# --- settings
+
+
+def config_keys() -> set[str]:
+    sections: Mapping[str, Mapping[str, object]] = msgspec.to_builtins(Config())
+    return {f"{section}.{key}" for section, keys in sections.items() for key in keys}
+
+
+def test_every_setting_is_documented_and_every_documented_setting_exists() -> None:
+    text = (DOCS / "config.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \|", text, re.MULTILINE))
+    assert documented == config_keys()
+
+
+def test_settings_that_a_project_may_make_are_documented_as_such() -> None:
+    text = (DOCS / "config.md").read_text(encoding="utf-8")
+    allowed = re.search(r"it may only set what can do no harm:(.*?)\. ", text, re.DOTALL)
+    assert allowed is not None
+    assert set(re.findall(r"`([a-z_.]+)`", allowed[1])) == PROJECT_KEYS
