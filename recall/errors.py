@@ -17,7 +17,16 @@ from pathlib import Path
 
 
 class RecallError(Exception):
-    """Base of everything that recall raises on purpose."""
+    """Base of everything that recall raises on purpose; can be sent to another process."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[RecallError], args: tuple[object, ...], attributes: dict[str, object]) -> RecallError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 class ConfigError(RecallError, ValueError):

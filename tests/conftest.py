@@ -3,7 +3,12 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says nothing on a busy machine.
+hypothesis.settings.register_profile("recall", deadline=None)
+hypothesis.settings.load_profile("recall")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -24,7 +24,7 @@ class Encoder(Protocol):
         name: what people call the model.
         fingerprint: changes whenever the same text could get another vector (weights, prefixes, dimension, head).
         dim: length of a vector.
-        chunk_tokens: estimated tokens (text.chunks) up to which a text is certainly read whole.
+        chunk_tokens: estimated tokens (text.chunks) that a text should have at most.
         floor: fused score (search.fusion) below which a hit is taken for chance.
     """
 
@@ -40,7 +40,7 @@ class Encoder(Protocol):
     def floor(self) -> float: ...  # noqa: D102 - same
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, shape (n, dim)."""
+        """One row a text, shape (n, dim); every part of every text counts, however long it is."""
         ...
 
     def encode_query(self, text: str) -> Vector:

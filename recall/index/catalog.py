@@ -55,9 +55,6 @@ CREATE TABLE problems (path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWI
 """
 
 
-_NAMES: Final = frozenset({"meta", "topics", "chunks", "vectors", "segments", "problems"})
-
-
 class Read(Protocol):
     """Runs a query and gives all its rows."""
 
@@ -165,7 +162,7 @@ class Catalog:
         tables = {name for (name,) in self.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables:
             found = self.meta() if "meta" in tables else {}
-            if not tables >= _NAMES or not identity.items() <= found.items():
+            if not identity.items() <= found.items():
                 raise IndexFormatError(f"{self.file}: of format {found.get('format')} for {found.get('root')}")
             return
         first = {"generation": "0", "next_doc": "1", "rows": "0", "encoder": "", "vectors": "", "dim": "0"}

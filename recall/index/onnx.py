@@ -20,6 +20,11 @@ from recall.index.native import NATIVE
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+_MODEL: Final = "model.onnx"
+_TOKENIZER: Final = "tokenizer.json"
+# Raise it when the code below would give the same text another vector.
+_VERSION: Final = 1
+
 DEFAULT_MODEL: Final = "e5-small-zhen-int8"
 
 # Of the model's tokens, estimated ones may take this share: the estimate can be a sixth too low, and the prefix counts.
@@ -73,13 +78,16 @@ def read_card(folder: Path) -> ModelCard:
 
     file = folder / "model.yaml"
     try:
-        return msgspec.convert(yaml.safe_load(file.read_text(encoding="utf-8")), ModelCard)
+        card = msgspec.convert(yaml.safe_load(file.read_text(encoding="utf-8")), ModelCard)
     except OSError as error:
         raise ModelNotFoundError(
             f"no model card ({error.strerror}); reinstall recall or set encoder.model", path=file
         ) from error
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise ModelNotFoundError(f"not a model card: {error}", path=file) from error
+    if missing := {_MODEL, _TOKENIZER} - card.sha256.keys():
+        raise ModelNotFoundError(f"not a model card: no sha256 of {', '.join(sorted(missing))}", path=file)
+    return card
 
 
 class OnnxEncoder:
@@ -106,7 +114,15 @@ class OnnxEncoder:
     def fingerprint(self) -> str:
         """Name of the vector space: the card's name and a hash of all that shapes a vector."""
         card = self.card
-        parts = (card.sha256, card.dim, card.max_tokens, card.end_token, card.query_prefix, card.document_prefix)
+        parts = (
+            _VERSION,
+            card.sha256,
+            card.dim,
+            card.max_tokens,
+            card.end_token,
+            card.query_prefix,
+            card.document_prefix,
+        )
         return f"{card.name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
 
     @property
@@ -128,35 +144,43 @@ class OnnxEncoder:
                 _verify(self.folder / name, expected)
             with NATIVE.call():
                 tokenizer, session = _load(self.folder, self._threads)
-                self._run(session, [self.card.end_token])
+            self._run(session, [self.card.end_token])
             self._tokenizer, self._session = tokenizer, session
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, shape (n, dim)."""
-        rows = np.stack([self._encode(self.card.document_prefix + text) for text in texts]) if texts else None
-        return check_vectors(
-            np.zeros((0, self.dim), np.float32) if rows is None else rows, rows=len(texts), dim=self.dim
-        )
+        """One row a text, shape (n, dim); a text beyond the model's length is read in parts and gets their mean."""
+        if not texts:
+            return np.zeros((0, self.dim), np.float32)
+        parts = [[self._run(self._session, ids) for ids in self._parts(text)] for text in texts]
+        return check_vectors(np.stack([np.mean(part, axis=0) for part in parts]), rows=len(texts), dim=self.dim)
 
     def encode_query(self, text: str) -> Vector:
-        """The query's vector, shape (dim,)."""
-        vector: Vector = check_vectors(self._encode(self.card.query_prefix + text)[None], rows=1, dim=self.dim)[0]
+        """The query's vector, shape (dim,); what lies beyond the model's length is not read."""
+        ids = self._tokens(self.card.query_prefix + text)
+        if len(ids) > self.card.max_tokens:
+            ids = [*ids[: self.card.max_tokens - 1], self.card.end_token]
+        vector: Vector = check_vectors(self._run(self._session, ids)[None], rows=1, dim=self.dim)[0]
         return vector
 
-    def _encode(self, text: str) -> Vector:
+    def _parts(self, text: str) -> list[list[int]]:
+        """The document's tokens in pieces that the model reads whole, each with its frame."""
+        first, *inner, last = self._tokens(self.card.document_prefix + text)
+        size = self.card.max_tokens - 2
+        return [[first, *inner[at : at + size], last] for at in range(0, max(len(inner), 1), size)]
+
+    def _tokens(self, text: str) -> list[int]:
         self.warm_up()
-        assert self._tokenizer is not None  # noqa: S101 - warm_up() sets both or raises
+        assert self._tokenizer is not None  # noqa: S101 - warm_up() sets it or raises
         with NATIVE.call():
             # A lone surrogate, which a broken file name or a cut emoji brings, is no text to the tokenizer.
-            ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
-            if len(ids) > self.card.max_tokens:
-                ids = [*ids[: self.card.max_tokens - 1], self.card.end_token]
-            return self._run(self._session, ids)
+            ids: list[int] = self._tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids
+        return ids
 
     def _run(self, session: Any, ids: list[int]) -> Vector:
         tokens = np.asarray([ids], np.int64)
         try:
-            vector: Vector = session.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})[0][0]
+            with NATIVE.call():
+                vector: Vector = session.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})[0][0]
         except Exception as error:  # onnxruntime raises types of its own that share no base
             raise EncoderError(f"{self.name} cannot encode a text of {len(ids)} tokens: {error}") from error
         return vector
@@ -185,10 +209,10 @@ def _load(folder: Path, threads: int) -> tuple["Tokenizer", Any]:
     # Threads that wait would otherwise spin and eat the second core between calls.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(folder / _MODEL), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # both libraries raise bare exceptions
         raise EncoderError(f"cannot load the model in {folder}: {error}") from error
     return tokenizer, session

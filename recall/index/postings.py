@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
 from recall.index.bundle import open_bundle, write_bundle
+from recall.store.topics import PLACEHOLDER
 from recall.text.tokens import terms
 
 TITLE: Final = 1
@@ -26,10 +27,11 @@ HEAD: Final = 4
 HEAD_CHARS: Final = 1200
 """Characters of the body that the heuristic scorer sees (founding document 000)."""
 
-PLACEHOLDER: Final = "_No entries yet._"
-"""A body that says that there is none."""
-
 _GRAM: Final = 3
+
+_ARRAYS: Final = frozenset(
+    {"docs", "lengths", "text", "offsets", "starts", "slots", "counts", "fields", "grams", "gram_starts", "gram_terms"}
+)
 
 
 def body_head(body: str) -> str:
@@ -190,10 +192,12 @@ class Segment:
             IndexFormatError: absent, damaged or of another format.
         """
         arrays = open_bundle(file)
-        try:
-            return cls(file.stem, arrays["docs"], arrays["lengths"], arrays)
-        except KeyError as error:
-            raise IndexFormatError(f"{file}: lacks {error}") from error
+        if missing := _ARRAYS - arrays.keys():
+            raise IndexFormatError(f"{file}: lacks {', '.join(sorted(missing))}")
+        ends = {"offsets": "text", "starts": "slots", "gram_starts": "gram_terms"}
+        if any(len(arrays[ends[name]]) != arrays[name][-1:].sum() for name in ends):
+            raise IndexFormatError(f"{file}: its parts do not belong together")
+        return cls(file.stem, arrays["docs"], arrays["lengths"], arrays)
 
     def write(self, file: Path) -> None:
         """Puts the segment on the disk, flushed."""

@@ -50,6 +50,7 @@ class Keeper:
         self._aside = threading.Event()
         self._working = threading.RLock()
         self._look_s = dict.fromkeys(self.indexes, 0.0)
+        self._unread = set(self.indexes)
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
 
     def start(self) -> None:
@@ -76,8 +77,16 @@ class Keeper:
         """Whether the last look at the folders took so little that an answer can wait for one."""
         return sum(self._look_s.values()) <= _QUICK_LOOK_S
 
-    def snapshots(self) -> list[Snapshot]:
-        """The state of every index at its last commit."""
+    def snapshots(self, *, patience_s: float = 0.0) -> list[Snapshot]:
+        """The state of every index at its last commit.
+
+        Args:
+            patience_s: how long to wait for the first words while nothing is indexed yet.
+        """
+        found = [index.snapshot() for index in self.indexes]
+        if any(map(len, found)) or self.words_ready.is_set():
+            return found
+        self.words_ready.wait(patience_s)
         return [index.snapshot() for index in self.indexes]
 
     def look(self, *, load_model: bool) -> str:
@@ -92,7 +101,6 @@ class Keeper:
         """
         wait_s = _LOOK_WAIT_S if load_model else 0.0
         notes = [_attempt(partial(self._sync_words, index, wait_s)) for index in self.indexes]
-        self.words_ready.set()
         if load_model:
             self._model.warm_up()
         if self._model.is_warm and (encoder := self._model.encoder) is not None:
@@ -105,6 +113,9 @@ class Keeper:
     def _sync_words(self, index: Collection, wait_s: float) -> SyncReport:
         report = index.sync_words(lock_wait_s=wait_s)
         self._look_s[index] = report.duration_s
+        self._unread.discard(index)
+        if not self._unread:
+            self.words_ready.set()
         return report
 
     def reindex(self, *, full: bool, on_progress: Progress | None) -> SyncReport:
@@ -157,7 +168,6 @@ class Keeper:
         with self._working:
             for index in self.indexes:
                 self._on_report(self._sync_words(index, _LOOK_WAIT_S))
-        self.words_ready.set()
         warming.join()
         with self._working:
             for index in self.indexes:

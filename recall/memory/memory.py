@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from recall.config import Config
 from recall.context.prompt import relevant_memory
@@ -29,6 +29,9 @@ from recall.store.layout import Layout, Located
 from recall.store.topics import Scope, Topic
 
 logger = logging.getLogger(__name__)
+
+# How long the considered answer of a prefetch waits for the first words of a new memory.
+_FIRST_WORDS_S: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +264,7 @@ class Memory:
 
     def _quick(self, query: str, exclude: Collection[str]) -> Recall:
         """The fast search of a prefetch: words alone, from what is indexed."""
-        snapshots = self._keeper.snapshots()
-        if not any(map(len, snapshots)):
-            self._keeper.words_ready.wait(self.config.search.budget_ms / 1000)
-            snapshots = self._keeper.snapshots()
+        snapshots = self._keeper.snapshots(patience_s=self.config.search.budget_ms / 1000)
         start = time.perf_counter()
         found = search_heuristic(snapshots, bounded(query), self.config.search.k, exclude=exclude)
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
@@ -282,7 +282,7 @@ class Memory:
     def _answer(self, query: str, k: int, exclude: Collection[str], *, note: str) -> Recall:
         """Words and meaning; the founding heuristic where there is no vector of the query."""
         start = time.perf_counter()
-        snapshots = self._keeper.snapshots()
+        snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
         cut = bounded(query)
         vector = self._model.query(cut) if any(map(len, snapshots)) else None
         coverage = self._coverage(snapshots, note)

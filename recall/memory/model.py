@@ -6,17 +6,14 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from recall.config import EncoderConfig
 from recall.index.base import Encoder, Vector, check_vectors
 from recall.search.dense import Nearest
+from recall.text.chunks import encoder_tokens
 
 logger = logging.getLogger(__name__)
 
 _REMEMBERED: Final = 64
-# The model reads no more than 512 tokens of a query; whatever lies behind this many characters is beyond them.
-_LONGEST: Final = 3000
 
 
 def make_encoder(config: EncoderConfig) -> Encoder | None:
@@ -35,6 +32,20 @@ def make_encoder(config: EncoderConfig) -> Encoder | None:
 
     folder = None if config.model == "onnx" else Path(config.model).expanduser()
     return OnnxEncoder(folder, threads=config.threads)
+
+
+def readable(query: str, budget: float) -> str:
+    """Beginning and end of a query, where people ask, together about as long as a model reads.
+
+    Args:
+        query: of any length.
+        budget: estimated tokens (text.chunks).
+    """
+    tokens = encoder_tokens(query)
+    if tokens <= budget:
+        return query
+    half = max(1, int(len(query) * budget / tokens / 2))
+    return f"{query[:half]}\n{query[-half:]}"
 
 
 class Model:
@@ -92,16 +103,13 @@ class Model:
         encoder = self.encoder
         if encoder is None:
             return None
-        text = text[:_LONGEST]
+        text = readable(text, encoder.chunk_tokens)
         if (known := self._recent.get(text)) is not None:
             return known
         try:
             vector: Vector = check_vectors(encoder.encode_query(text)[None], rows=1, dim=encoder.dim)[0]
         except Exception as error:  # an encoder of the host's may raise anything
             logger.warning("a query is searched by its words only: %s", error)
-            return None
-        if not np.isfinite(vector).all():
-            logger.warning("a query is searched by its words only: %s gave no number", encoder.name)
             return None
         with self._lock:
             self._recent[text] = vector

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import platformdirs
@@ -23,10 +23,19 @@ def load_config(project: Path, arguments: Mapping[str, object] | None = None) ->
     Raises:
         ConfigError: names the source and the key that cannot be used.
     """
-    folder = Path(platformdirs.user_config_dir("recall"))
-    # Without a home it is "~/.config", which would lie in the opened project and be anybody's.
-    user_file = folder / "config.toml" if folder.is_absolute() else None
+    folder = _platform_folder(platformdirs.user_config_dir)
+    user_file = folder / "config.toml" if folder else None
     return load(project=project, user_file=user_file, env=os.environ, arguments=arguments)
+
+
+def _platform_folder(of: Callable[[str], str]) -> Path | None:
+    """The folder that the platform has for recall; None for a user without a home."""
+    try:
+        folder = Path(of("recall"))
+    except RuntimeError:
+        return None
+    # Older libraries say "~/.config" then, which would lie in the opened project and be anybody's.
+    return folder if folder.is_absolute() else None
 
 
 def find(root: Path | str | None, *, project: Path, layout: Layout | str | None, config: Config) -> Located:
@@ -62,7 +71,7 @@ def cache_root(config: Config) -> Path:
         ConfigError: the folder of the settings begins with ~ and there is no home.
     """
     if not config.index.cache:
-        return Path(platformdirs.user_cache_dir("recall"))
+        return _platform_folder(platformdirs.user_cache_dir) or Path()
     try:
         return Path(config.index.cache).expanduser().absolute()
     except RuntimeError as error:

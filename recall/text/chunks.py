@@ -1,7 +1,8 @@
 """Cuts a long body into pieces that a model can read whole; together they hold every character of it.
 
-A model reads a bounded number of its own tokens and drops the rest without a word. Sizes are therefore estimated from
-above, without the model: the estimate stays under the true count by at most a sixth on prose, code and Chinese.
+A model reads a bounded number of its own tokens. Sizes are estimated without the model: on prose, notes and Chinese the
+estimate stays under the true count by a sixth at most; on capitals, camelCase or base64 it can be half of it, and an
+encoder then has to read such a piece in parts.
 """
 
 from collections.abc import Iterator

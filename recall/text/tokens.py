@@ -68,7 +68,7 @@ def terms(text: str) -> Counter[str]:
     """How often each index term occurs: CJK bigrams, lone CJK characters, other runs of any length.
 
     A query token occurs in `normalise(text)` exactly when it is one of these terms (a bigram) or part of one (a run),
-    so that a search over terms finds what a search through the text would.
+    so that a search over terms finds what a search through the text would; all but the tail of a run that is cut.
     """
     counts: Counter[str] = Counter()
     for run in _TERM_RUN.finditer(normalise(text)):

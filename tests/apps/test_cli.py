@@ -142,6 +142,16 @@ def test_reindex_reports_what_it_did(data: Data, memory: Path) -> None:
     assert second["embedded"] == 0
 
 
+def test_progress_is_shown_on_terminals_only(on_memory: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert on_memory("reindex").stderr == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take any stream for a terminal
+    shown = on_memory("reindex", "--full", "--json")
+    assert "words" in shown.stderr
+    assert "vectors" in shown.stderr
+    assert "3/3" in shown.stderr
+    assert len(json.loads(shown.stdout)["added"]) == 3
+
+
 def test_reindex_makes_everything_anew_on_request(data: Data) -> None:
     data("reindex")
     assert len(data("reindex", "--full")["added"]) == 3
@@ -346,15 +356,16 @@ def test_a_process_answers_and_ends(memory: Path) -> None:
     assert json.loads(out)["hits"][0]["title"] == "回答风格"
 
 
-def test_a_reader_that_goes_home_early_is_no_traceback(memory: Path) -> None:
-    process = start("status", *arguments(memory))
+@pytest.mark.parametrize("form", [[], ["--json"], ["--prompt"]], ids=["text", "json", "prompt"])
+def test_a_reader_that_goes_home_early_is_no_error_message(memory: Path, form: list[str]) -> None:
+    process = start("search", "latency board", *arguments(memory), *form)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
     err = process.stderr.read()
     process.stderr.close()
     process.wait(timeout=60)
-    assert b"Traceback" not in err
+    assert err == b""
 
 
 def test_a_terminal_that_takes_ascii_only_gets_ascii(memory: Path) -> None:
@@ -371,6 +382,7 @@ def test_names_and_queries_that_are_no_utf8_are_survived(memory: Path) -> None:
     Path(os.fsdecode(os.fsencode(memory) + b"/bad\xff.md")).write_text("x", encoding="utf-8")
     code, out, err = outcome(start("search", b"latency\xff board", "--json", *arguments(memory)))
     assert (code, err) == (0, "")
+    assert json.loads(out)["query"] == "latency\ufffd board"
     assert json.loads(out)["hits"][0]["id"] == "reference_board.md"
     code, out, _ = outcome(start("status", *arguments(memory)))
     assert code == 0

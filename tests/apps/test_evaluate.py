@@ -191,6 +191,30 @@ def test_a_missing_model_is_an_error_and_not_a_judgement_of_words(
     assert str(tmp_path / "nothing") in result.stderr
 
 
+def test_a_damaged_model_is_an_error_and_not_a_judgement_of_words(
+    run: Run, corpus: Path, json_lines: Lines, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "model"
+    damaged.mkdir()
+    shipped = Path(__file__).resolve().parents[2] / "models" / "e5-small-zhen-int8"
+    for name in ("model.yaml", "tokenizer.json"):
+        (damaged / name).write_bytes((shipped / name).read_bytes())
+    (damaged / "model.onnx").write_bytes(b"no model at all")
+    result = run("eval", corpus, json_lines("queries.jsonl", asked("a")), "--set", f"encoder.model={damaged}")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert str(damaged) in result.stderr
+
+
+def test_a_corpus_that_cannot_be_unpacked_is_one_line(run: Run, json_lines: Lines, own_surroundings: Path) -> None:
+    own_surroundings.write_text("a file where the cache folder should be", encoding="utf-8")
+    packed = json_lines("corpus.jsonl", {"id": "a", "body": "x"})
+    result = run("eval", packed, json_lines("queries.jsonl", asked("a")))
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"recall: {own_surroundings}")
+    assert result.stderr.count("\n") == 1
+
+
 def test_deliveries_are_not_judged_by_a_part_of_the_score(run: Run, corpus: Path, json_lines: Lines) -> None:
     result = run("eval", corpus, json_lines("q.jsonl", asked("a")), "--delivered", "--strategy", "dense")
     assert result.exit_code == 2

@@ -85,6 +85,15 @@ def test_the_fast_result_comes_first_and_the_rest_on_a_tool_result(opened: Opene
     assert (turn.end.drop, turn.end.point) == (None, Point.TOOL_RESULT)
 
 
+def test_a_turn_knows_nothing_of_the_turn_before(opened: Opened) -> None:
+    encoder = Gated()
+    watch = OpeningWatch(encoder)
+    with opened(encoder, watch) as memory:
+        play(memory, "rollout", watch)
+        encoder.gate.clear()
+        assert play(memory, QUERY, watch).later is not None
+
+
 def test_a_turn_without_tools_has_no_place_for_a_late_result(opened: Opened) -> None:
     encoder, watch = Gated(), Watch()
     with opened(encoder, watch) as memory:

@@ -30,8 +30,8 @@ ODD_TEXTS = {
     "emoji": "👍👨‍👩‍👧",
     "combining marks": "e" + "\u0301" * 200,
     "control characters": "".join(map(chr, range(32))),
-    "one endless word": "a" * 10_000,
-    "very long": "每周二和周四可以发布。 Releases go out. " * 1_000,
+    "one endless word": "a" * 3_000,
+    "very long": "每周二和周四可以发布。 Releases go out. " * 300,
     "private use": "\ue000\U0010ffff\ufffe",
 }
 
@@ -92,7 +92,7 @@ def test_other_texts_get_other_vectors(encoder: Encoder) -> None:
 
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
 def test_odd_texts_get_a_unit_vector_or_a_zero_one(encoder: Encoder, text: str) -> None:
-    for vector in (encoder.encode_query(text), *encoder.encode_documents([text, text])):
+    for vector in (encoder.encode_query(text), *encoder.encode_documents([text])):
         assert np.isfinite(vector).all()
         assert np.linalg.norm(vector) == pytest.approx(1 if vector.any() else 0, abs=1e-5)
 

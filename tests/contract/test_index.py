@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from recall.errors import EncoderError, IndexFormatError
 from recall.index import faiss, flat
-from recall.index.base import VectorIndex, Vectors, check_vectors, usable
+from recall.index.base import Vector, VectorIndex, Vectors, check_vectors, usable
 
 Make = Callable[[int], VectorIndex]
 Floats = NDArray[np.float32]
+Nearest = Callable[[Vectors, Vector, int], tuple[Floats, NDArray[np.int64]]]
 
 KEYS = ["a.md", "用户/偏好.md", "line\nbreak", "👍", 'quote "\\ and \x00', "a.md#1", " ", ""]
 
@@ -277,6 +278,18 @@ def test_both_searches_agree_on_real_vectors_with_doubles(dim: int, k: int) -> N
     same = np.flatnonzero((rows == rows[numbers[0]]).all(axis=1))[: len(numbers)]
     assert numbers[: len(same)].tolist() == oracle[: len(same)].tolist() == same.tolist()  # doubles in row order
     assert len(set(numbers.tolist())) == min(k, 600)
+
+
+@pytest.mark.parametrize("nearest", [flat.nearest, faiss.nearest], ids=["flat", "faiss"])
+@pytest.mark.parametrize("dim", [2, 16, 384])
+def test_equal_rows_have_equal_scores_wherever_they_stand(nearest: Nearest, dim: int) -> None:
+    random = np.random.default_rng(dim)
+    distinct = check_vectors(random.normal(size=(50, dim)), rows=50, dim=dim)
+    for count in range(395, 405):
+        which = random.integers(0, 50, count)
+        scores, numbers = nearest(distinct[which], distinct[0], count)
+        for row in range(50):
+            assert len(set(scores[which[numbers] == row].tolist())) <= 1
 
 
 ROWS = npst.arrays(np.float32, 4, elements=NUMBERS)

@@ -181,9 +181,17 @@ def test_queries_and_documents_get_their_own_prefix(encoder: OnnxEncoder) -> Non
 
 
 @pytest.mark.model
-def test_a_text_beyond_the_limit_is_read_up_to_it(encoder: OnnxEncoder) -> None:
-    one, other = encoder.encode_documents(["go " * 5000 + "left", "go " * 5000 + "right"])
+def test_a_query_beyond_the_limit_is_read_up_to_it(encoder: OnnxEncoder) -> None:
+    one, other = (encoder.encode_query("go " * 1000 + word) for word in ("left", "right"))
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.model
+def test_a_document_beyond_the_limit_is_read_to_its_end(encoder: OnnxEncoder) -> None:
+    padding = "go " * 1000
+    plain, about_frost = encoder.encode_documents([padding, padding + "frost on the vaccine trucks " * 40])
+    query = encoder.encode_query("frozen vaccine transport")
+    assert float(query @ about_frost) > float(query @ plain) + 0.05
 
 
 @pytest.mark.model

@@ -188,7 +188,7 @@ def assert_accounts_for(report: SyncReport, root: Path) -> None:
     assert len(groups) + report.kept == len(scan(root, Scope.PROJECT).files)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=14))
 def test_any_history_of_a_folder_ends_in_the_index_of_a_rebuild(steps: Sequence[tuple[str, str, str]]) -> None:
     with TemporaryDirectory() as base:
@@ -256,6 +256,9 @@ def test_the_kind_that_a_folder_suggests_follows_the_file(root: Path, tmp_path: 
     (root / "notes").rename(root / "feedback")
     assert index.sync_words().moved == ("feedback/tone.md",)
     assert [topic.type for topic in index.snapshot().topics([0]).values()] == ["feedback"]
+    (root / "feedback").rename(root / "notes")
+    index.sync_words()
+    assert [topic.type for topic in index.snapshot().topics([0]).values()] == [None]
     index.close()
 
 

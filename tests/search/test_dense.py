@@ -33,7 +33,7 @@ BODIES = st.lists(st.sampled_from(SENTENCES), max_size=8).map("\n".join)
 NOTES = st.lists(st.tuples(st.sampled_from(["red", "deploy", "部署", "!", "---"]), BODIES), max_size=7)
 QUERIES = st.sampled_from(["red deploy", "周五部署", "coffee", "blue green sugar 流程", "zeppelin"])
 
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=12, deadline=None)
 
 
 def small_encoder() -> Encoder:

@@ -34,9 +34,7 @@ QUERIES = [
     "deploy gateway",
     "部署流程 上线 ledger",
     "zeppelin",
-    "nothing known here",
     " ".join(WORDS),
-    "peanut " * 3,
 ]
 
 
@@ -126,10 +124,10 @@ def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, nearest: 
     chance = np.random.default_rng(len(query))
     (words,) = score_words([snapshot], query)
     vector = small_encoder().encode_query(query)
-    for share in (1.0, 0.5, 0.02, 0.0):
+    for share in (1.0, 0.5, 0.02):
         allowed = chance.random(len(snapshot)) < share
         right = corpus.right(words.coverage, vector, allowed)
-        for k in (1, 5, 40, 299, 1000):
+        for k in (1, 5, 1000):
             corpus.check(fuse(snapshot, words.coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
 
 
@@ -137,13 +135,14 @@ def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, nearest: 
 def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, nearest: Nearest) -> None:
     """Coverages and a vector of pure chance: words and meaning contradict each other as they like."""
     snapshot = corpus.snapshot
-    for seed in range(40):
+    for seed in range(60):
         chance = np.random.default_rng(seed)
-        coverage = np.where(chance.random(len(snapshot)) < chance.random(), chance.random(len(snapshot)) * 1.66, 0)
+        strength = chance.choice([0.3, 0.5, 1.66])  # from about as strong as the cosines to the greatest there is
+        coverage = np.where(chance.random(len(snapshot)) < chance.random(), chance.random(len(snapshot)) * strength, 0)
         vector = chance.normal(size=64).astype(np.float32)
         vector /= np.linalg.norm(vector)
         allowed = chance.random(len(snapshot)) < 0.7
-        k = int(chance.integers(1, 20))
+        k = int(chance.choice([1, 2, 3, 20]))
         right = corpus.right(coverage, vector, allowed)
         corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
 
@@ -189,14 +188,14 @@ def test_a_memory_without_topics_has_no_best(memory: Memory, nearest: Nearest) -
 
 def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, nearest: Nearest) -> None:
     encoder = small_encoder()
-    same = {f"{number:03}/same.md": "---\nname: same\n---\nzeppelins\n" for number in range(90)}
+    same = {f"{number:03}/same.md": "---\nname: same\n---\nzeppelins\n" for number in range(70)}
     with memory(same) as collection:
         collection.sync_vectors(encoder)
         snapshot = collection.snapshot()
         (words,) = score_words([snapshot], "zeppelins")
         everything = np.ones(len(snapshot), np.bool_)
         vector = encoder.encode_query("zeppelins")
-        for k in (1, 3, 80):
+        for k in (1, 3, 60):
             found = fuse(snapshot, words.coverage, vector, k, allowed=everything, nearest=nearest)
             assert [scored.position for scored in found] == list(range(k))
 

@@ -1,5 +1,6 @@
 """Ranking by words: the founding heuristic on topics, and the same answers from postings."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from recall.index.collection import Collection
 from recall.index.snapshot import Snapshot
 from recall.search.lexical import rank, score, score_words
+from recall.search.retriever import search_heuristic
+from recall.store.scan import SourceFile, scan_order
 from recall.store.topics import MemoryType, Scope, Topic
 from recall.text.tokens import terms, tokenize
 
@@ -147,7 +150,7 @@ BODIES = st.tuples(
 NOTES = st.tuples(TEXTS, TEXTS, st.sampled_from(["", *MemoryType]), BODIES)
 QUERIES = st.lists(TEXTS, min_size=1, max_size=4)
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=15, deadline=None)
 
 
 def file(title: str, description: str = "", kind: str = "", body: str = "") -> str:
@@ -197,6 +200,9 @@ def check(snapshots: Sequence[Snapshot], query: str) -> None:
 @few
 @given(notes=st.lists(NOTES, max_size=5), queries=QUERIES)
 @example(notes=[("Deployment", "", "", "x" * 1190 + "deployment")], queries=["deploy", "xxxxdep", "eploym", "loyment"])
+@example(
+    notes=[("", "", "", "部" * 1194 + "deployment"), ("deploy", "", "", "")], queries=["deploy zeppelin", "deployment"]
+)
 @example(notes=[("abc" * 300, "\u0301abc", "", "")], queries=["abc" * 300, "bca", "\u0301abc"])
 @example(notes=[("上线、下线", "「灰度」", "", "")], queries=["线、下", "灰度」", "上线，下线"])
 def test_postings_answer_like_the_texts(
@@ -245,6 +251,21 @@ def test_topics_that_came_one_by_one_are_answered_like_those_that_came_together(
         assert len(collection.snapshot()) == 14
         for query in ("deploy", "部署 number3", "note number1 number2"):
             check([collection.snapshot()], query)
+
+
+def test_equal_topics_come_in_scan_order_whatever_order_they_were_indexed_in(memory: Memory) -> None:
+    """Score, then time, then base name as a person would sort it; the cut falls between equals."""
+    names = ["10.md", "9.md", "alpha.md", "b/beta.md", "a/beta_2.md", "Beta3.md", "é.md", "中文.md"]
+    ordered = [source.path for source in scan_order(SourceFile(name, Path(name), 0, 0, 0, 0) for name in names)]
+    with memory({"newer.md": "---\nname: coffee\n---\n"}, mtimes={"newer.md": 2 * 10**18}) as collection:
+        for name in [*ordered[4:], *reversed(ordered[:4])]:
+            (collection.root / name).parent.mkdir(exist_ok=True)
+            (collection.root / name).write_text("---\nname: coffee\n---\n", encoding="utf-8")
+            os.utime(collection.root / name, (10**9, 10**9))
+            collection.sync_words()
+        for k in (1, 2, 5, 9, 99):
+            hits = search_heuristic([collection.snapshot()], "coffee", k).hits
+            assert [hit.topic.path for hit in hits] == ["newer.md", *ordered][:k]
 
 
 def test_a_text_of_average_length_that_holds_every_word_once_is_covered_to_three_quarters(memory: Memory) -> None:

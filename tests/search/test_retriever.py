@@ -1,0 +1,217 @@
+"""One query over several memories: the founding heuristic, and words with meaning above a floor."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from recall.index.collection import Collection
+from recall.index.flat import nearest
+from recall.index.hashing import HashingEncoder
+from recall.index.snapshot import Snapshot
+from recall.search.lexical import rank
+from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
+from recall.search.types import Coverage
+from recall.store.topics import Scope
+from recall.text.chunks import chunk_topic
+
+ENCODER = HashingEncoder(128)
+
+
+@pytest.fixture
+def scopes(tmp_path: Path) -> Iterator[list[Collection]]:
+    """The empty memory of a project and of its user."""
+    found = []
+    for scope in Scope:
+        (tmp_path / scope).mkdir()
+        found.append(Collection(tmp_path / scope, scope, cache=tmp_path / "cache", max_file_bytes=1 << 20))
+    yield found
+    for index in found:
+        index.close()
+
+
+def write(index: Collection, path: str, body: str, *, title: str = "", mtime: int = 1000) -> None:
+    file = index.root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"---\nname: {title or file.stem}\n---\n{body}\n", encoding="utf-8")
+    os.utime(file, (mtime, mtime))
+
+
+def in_step(scopes: Sequence[Collection], encoder: HashingEncoder | None = ENCODER) -> list[Snapshot]:
+    for index in scopes:
+        index.sync_words()
+        if encoder:
+            index.sync_vectors(encoder)
+    return [index.snapshot() for index in scopes]
+
+
+def ids(found: Found) -> list[str]:
+    return [hit.topic.id for hit in found.hits]
+
+
+def hybrid(floor: float = -10.0) -> Hybrid:
+    return Hybrid(nearest, floor, ENCODER.fingerprint)
+
+
+# --- a query of any length
+
+
+def test_a_query_of_common_length_is_taken_whole() -> None:
+    assert bounded("问" * 8000) == "问" * 8000
+
+
+def test_of_an_endless_query_beginning_and_end_are_taken() -> None:
+    cut = bounded("begin " + "x" * 4_000_000 + " end?")
+    assert cut.startswith("begin ")
+    assert cut.endswith(" end?")
+    assert len(cut) <= 8001
+
+
+# --- the heuristic
+
+
+def test_the_heuristic_ranks_like_the_founding_scorer(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "deploy deploy deploy", title="deploy plan", mtime=10)
+    write(scopes[0], "b.md", "we deploy on Tuesdays", mtime=30)
+    write(scopes[0], "c.md", "redeployments are rare", mtime=20)
+    write(scopes[0], "d.md", "nothing of that", mtime=40)
+    snapshots = in_step(scopes, None)
+    topics = list(snapshots[0].topics(range(4)).values())
+    found = search_heuristic(snapshots, "deploy the plan", 9)
+    expected = rank("deploy the plan", topics, k=9)
+    assert [(hit.topic.id, hit.score) for hit in found.hits] == [(hit.topic.id, hit.score) for hit in expected]
+    assert ids(found) == ["a.md", "b.md", "c.md"]
+    assert found.best == expected[0].score
+    assert all(hit.cosine is None is hit.lexical for hit in found.hits)
+
+
+def test_of_equal_scores_the_newer_comes_first_then_the_project_then_the_name(scopes: list[Collection]) -> None:
+    project, user = scopes
+    for path, mtime in (("z.md", 50), ("b10.md", 10), ("a2.md", 10), ("sub/a1.md", 10)):
+        write(project, path, "deploy", mtime=mtime, title="t")
+    write(user, "a0.md", "deploy", mtime=10, title="t")
+    write(user, "new.md", "deploy", mtime=60, title="t")
+    found = search_heuristic(in_step(scopes, None), "deploy", 9)
+    assert ids(found) == ["user:new.md", "z.md", "sub/a1.md", "a2.md", "b10.md", "user:a0.md"]
+
+
+@pytest.mark.parametrize("k", range(1, 5))
+def test_ties_at_the_border_are_decided_by_the_name_and_not_by_history(scopes: list[Collection], k: int) -> None:
+    for path in ("d.md", "b.md", "c.md", "a.md"):  # each in an index of its own history
+        write(scopes[0], path, "deploy", title="t")
+        in_step(scopes, None)
+    assert ids(search_heuristic(in_step(scopes, None), "deploy", k)) == ["a.md", "b.md", "c.md", "d.md"][:k]
+
+
+def test_the_heuristic_finds_nothing_for_words_that_nobody_wrote(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "deploy")
+    assert search_heuristic(in_step(scopes, None), "zebra", 5) == Found()
+    assert search_heuristic([], "zebra", 5) == Found()
+
+
+# --- words and meaning
+
+
+def test_hits_come_from_both_memories_with_the_parts_of_their_scores(scopes: list[Collection]) -> None:
+    write(scopes[0], "same.md", "cats eat fish")
+    write(scopes[1], "same.md", "cats eat fish in the morning")
+    write(scopes[1], "other.md", "the dashboard is behind the proxy")
+    snapshots = in_step(scopes)
+    found = hybrid().search(snapshots, "cats eat fish", ENCODER.encode_query("cats eat fish"), 2)
+    assert sorted(ids(found)) == ["same.md", "user:same.md"]
+    for hit in found.hits:
+        assert hit.cosine is not None
+        assert hit.lexical is not None
+        assert hit.score == pytest.approx(hit.cosine + 0.4 * hit.lexical)
+    assert found.best == found.hits[0].score
+
+
+def test_words_count_the_same_in_whichever_memory_they_stand(scopes: list[Collection]) -> None:
+    """Word statistics are those of both memories together: a word is not rarer for standing in the smaller one."""
+    for number in range(6):
+        write(scopes[0], f"{number}.md", "deploy", title=f"t{number}")
+    write(scopes[1], "one.md", "deploy", title="t9")
+    found = hybrid().search(in_step(scopes, None), "deploy", None, 9)
+    assert len({round(hit.score, 6) for hit in found.hits}) == 1
+    assert len(found.hits) == 7
+
+
+def test_nothing_below_the_floor_is_a_hit_but_the_best_score_is_told(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "cats eat fish")
+    snapshots = in_step(scopes)
+    query = "cats and something altogether different"
+    found = hybrid(0.99).search(snapshots, query, ENCODER.encode_query(query), 5)
+    assert found.hits == ()
+    assert found.best is not None
+    assert 0 < found.best < 0.99
+    exact = Hybrid(nearest, found.best, ENCODER.fingerprint)
+    assert ids(exact.search(snapshots, query, ENCODER.encode_query(query), 5)) == ["a.md"]
+
+
+def test_vectors_of_another_model_are_not_compared(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "cats eat fish")
+    snapshots = in_step(scopes)
+    other = Hybrid(nearest, -10.0, "another model of the same width")
+    found = other.search(snapshots, "cats eat", ENCODER.encode_query("cats eat"), 5)
+    assert [(hit.topic.id, hit.cosine) for hit in found.hits] == [("a.md", None)]
+    assert found == other.search(snapshots, "cats eat", None, 5)
+
+
+def test_without_a_vector_words_alone_are_judged(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "cats eat fish")
+    write(scopes[0], "b.md", "dogs")
+    found = hybrid(0.1).search(in_step(scopes), "cats eat fish", None, 5)
+    assert [(hit.topic.id, hit.cosine) for hit in found.hits] == [("a.md", None)]
+
+
+def test_the_chunk_that_fits_is_named(scopes: list[Collection]) -> None:
+    sections = [f"section{number} tells about animal{number} " * 100 for number in range(5)]
+    write(scopes[0], "long.md", "\n\n".join(sections))
+    query = "animal3 section3"
+    (hit,) = hybrid().search(in_step(scopes), query, ENCODER.encode_query(query), 1).hits
+    topic = hit.topic
+    chunks = chunk_topic(topic.title, topic.description, topic.body, budget=ENCODER.chunk_tokens)
+    assert len(chunks) > 5
+    assert "animal3" in chunks[hit.chunk].text
+
+
+@pytest.mark.parametrize("with_vector", [True, False])
+def test_excluded_topics_leave_their_place_to_others(scopes: list[Collection], with_vector: bool) -> None:
+    for number in range(4):
+        write(scopes[0], f"{number}.md", f"cats number {number}")
+        write(scopes[1], f"{number}.md", f"cats number {number}")
+    snapshots = in_step(scopes)
+    vector = ENCODER.encode_query("cats number") if with_vector else None
+    barred = {"0.md", "1.md", "user:1.md", "user:2.md", "user:3.md"}
+    assert set(ids(hybrid().search(snapshots, "cats number", vector, 3, exclude=barred))) == {
+        "2.md",
+        "3.md",
+        "user:0.md",
+    }
+    assert set(ids(search_heuristic(snapshots, "cats number", 3, exclude=barred))) == {"2.md", "3.md", "user:0.md"}
+
+
+def test_topics_that_are_gone_since_the_snapshot_are_no_hits(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "cats")
+    write(scopes[0], "b.md", "cats and dogs")
+    snapshots = in_step(scopes)
+    (scopes[0].root / "a.md").unlink()
+    scopes[0].sync_words()
+    assert ids(hybrid().search(snapshots, "cats", ENCODER.encode_query("cats"), 5)) == ["b.md"]
+    assert ids(search_heuristic(snapshots, "cats", 5)) == ["b.md"]
+
+
+# --- how much took part
+
+
+def test_coverage_counts_topics_and_vectors_and_explains_a_difference(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "cats")
+    write(scopes[1], "b.md", "dogs")
+    assert coverage_of(in_step(scopes)) == Coverage(2, 2, "")
+    write(scopes[1], "c.md", "birds")
+    found = coverage_of(in_step(scopes, None))
+    assert (found.topics, found.embedded) == (3, 2)
+    assert found.note.startswith("1 of 3 topics")
+    assert coverage_of(in_step(scopes, None), "the model is missing").note == "the model is missing"
+    assert coverage_of([]) == Coverage()

@@ -1,0 +1,127 @@
+"""The public surface as mypy sees it; checked, never run."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import assert_type
+
+import recall
+from recall import (
+    Config,
+    Coverage,
+    Delivery,
+    Drop,
+    Encoder,
+    Hit,
+    Memory,
+    MemoryType,
+    Phase,
+    Point,
+    Prefetch,
+    PrefetchEvent,
+    Recall,
+    RecallEvent,
+    RootStatus,
+    Scope,
+    Strategy,
+    SyncReport,
+    Topic,
+    VectorIndex,
+)
+from recall.index.base import Vector, Vectors
+from recall.index.faiss import FaissIndex
+from recall.index.flat import FlatIndex
+from recall.index.hashing import HashingEncoder
+from recall.index.onnx import OnnxEncoder
+
+# --- every encoder and index is one
+
+hashing: Encoder = HashingEncoder()
+shipped: Encoder = OnnxEncoder()
+flat: VectorIndex = FlatIndex(3)
+faiss: VectorIndex = FaissIndex(3)
+assert_type(hashing.encode_documents(["text"]), Vectors)
+assert_type(hashing.encode_query("text"), Vector)
+assert_type(flat.search(hashing.encode_query("text"), 5), list[tuple[str, float]])
+assert_type(FaissIndex.load(Path("folder")), FaissIndex)
+
+
+# --- opening
+
+Config()
+Memory.open()
+Memory.open("folder")
+Memory.open(Path("folder"), project=".", layout="qwen", user_root="user", config=Config(), encoder=hashing)
+Memory.open(encoder="onnx")  # type: ignore[arg-type]  # an encoder, not its name
+Memory.open("folder", Config())  # type: ignore[call-arg,arg-type]  # settings go by name
+
+
+def listen(event: RecallEvent | PrefetchEvent | SyncReport) -> None:
+    """Whatever a memory tells."""
+
+
+with Memory.open("folder", clock=lambda: 0.0, on_event=listen, background=False) as memory:
+    assert_type(memory, Memory)
+
+
+# --- recall
+
+answer = memory.recall("query", k=3, exclude=["a.md"])
+assert_type(answer, Recall)
+assert_type(answer.hits, tuple[Hit, ...])
+assert_type(answer.strategy, Strategy)
+assert_type(answer.coverage, Coverage)
+assert_type(answer.prompt, str)
+answer.prompt = "no"  # type: ignore[misc]  # results never change
+
+hit = answer.hits[0]
+assert_type(hit.topic, Topic)
+assert_type(hit.score, float)
+assert_type(hit.cosine, float | None)
+assert_type(hit.topic.scope, Scope)
+assert_type(hit.topic.type, MemoryType | None)
+assert_type(hit.topic.links, tuple[str, ...])
+
+memory.recall("query", 3)  # type: ignore[call-arg]  # k goes by name
+memory.recall(b"query")  # type: ignore[arg-type]  # text, not bytes
+
+
+# --- prefetch
+
+handle = memory.prefetch("query", exclude={"a.md"})
+assert_type(handle, Prefetch)
+assert_type(handle.first(), Delivery | None)
+assert_type(handle.first(0.05), Delivery | None)
+assert_type(handle.on_tool_result(), Delivery | None)
+assert_type(handle.close(Drop.NEW_QUERY), Drop | None)
+assert_type(handle.future, Future[Delivery | None])
+
+delivery = handle.first()
+delivery.recall  # type: ignore[union-attr]  # noqa: B018 - nothing may have come in time
+assert delivery is not None
+assert_type(delivery.phase, Phase)
+assert_type(delivery.point, Point)
+assert_type(delivery.recall, Recall)
+
+
+# --- upkeep
+
+
+def show(stage: str, done: int, total: int) -> None:
+    """A progress bar."""
+
+
+assert_type(memory.reindex(full=True, on_progress=show), SyncReport)
+assert_type(memory.reindex().added, tuple[str, ...])
+assert_type(memory.reindex().failed, tuple[tuple[str, str], ...])
+assert_type(memory.status(), list[RootStatus])
+assert_type(memory.status()[0].problems, Mapping[str, str])
+assert_type(memory.topics(), list[Topic])
+assert_type(memory.topic("a"), Topic)
+assert_type(memory.close(), None)
+
+
+# --- names of the package
+
+assert_type(recall.__version__, str)
+recall.Nothing  # type: ignore[attr-defined]  # noqa: B018 - a misspelt name is seen
