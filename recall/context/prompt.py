@@ -63,7 +63,7 @@ def relevant_memory(hits: Sequence[Hit], *, now: float, max_tokens: int | None =
             that has no room even for that line gives "".
         mask: whether credentials are replaced by the name of their kind.
     """
-    if not hits:
+    if not hits or (max_tokens is not None and max_tokens < estimate_tokens(_block(()))):
         return ""
     cards = [_card(hit.topic, now=now, mask=mask) for hit in hits]
     if max_tokens is None:

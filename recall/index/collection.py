@@ -53,13 +53,15 @@ class Collection:
         scope: whose memory it is.
         cache: folder of all derived data.
         max_file_bytes: larger files are reported, not indexed.
+        optional: whether it is no fault when the root is missing.
     """
 
-    def __init__(self, root: Path, scope: Scope, *, cache: Path, max_file_bytes: int) -> None:
+    def __init__(self, root: Path, scope: Scope, *, cache: Path, max_file_bytes: int, optional: bool = False) -> None:
         self.root = root
         self.scope = scope
         self.note = ""
         self._max_file_bytes = max_file_bytes
+        self._optional = optional
         self._lock = threading.RLock()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._snapshot: Snapshot | None = None
@@ -199,7 +201,7 @@ class Collection:
                     full=full,
                     on_progress=on_progress,
                 )
-                return replace(report, note=found.root_problem)
+                return replace(report, note="" if self._optional else found.root_problem)
 
         return replace(self._sound(work), duration_s=time.perf_counter() - start)
 

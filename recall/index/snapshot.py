@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ TYPES: Final[tuple[MemoryType | None, ...]] = (None, *MemoryType)
 """Kinds by their code in `Snapshot.types`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Snapshot:
     """Arrays over the topics of one root; a topic's position in them is its place in the order of `docs`.
 
@@ -69,6 +70,15 @@ class Snapshot:
         docs = {int(self.docs[position]): position for position in positions}
         found = self._catalog.topics(list(docs), self.scope)
         return {docs[doc]: topic for doc, topic in found.items()}
+
+    def position_of(self, name: str) -> int | None:
+        """Position of the topic of that public name, None when there is none here."""
+        prefix = "" if self.scope is Scope.PROJECT else f"{self.scope}:"
+        return self._places.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {path: position for position, path in enumerate(self.paths)}
 
     def id_of(self, position: int) -> str:
         """Public name of the topic at the position."""

@@ -130,7 +130,13 @@ class Memory:
         user = Path(user_root) if user_root else place.user_root
         scopes = {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
         indexes = [
-            Index(folder, scope, cache=cache_root(config), max_file_bytes=config.index.max_file_bytes)
+            Index(
+                folder,
+                scope,
+                cache=cache_root(config),
+                max_file_bytes=config.index.max_file_bytes,
+                optional=scope is Scope.USER and user_root is None,  # most people have no memory across projects
+            )
             for scope, folder in scopes.items()
         ]
         model = make_model(encoder, config, nearest=index)
@@ -266,8 +272,16 @@ class Memory:
         """The fast search of a prefetch: words alone, from what is indexed."""
         snapshots = self._keeper.snapshots(patience_s=self.config.search.budget_ms / 1000)
         start = time.perf_counter()
-        found = search_heuristic(snapshots, bounded(query), self.config.search.k, exclude=exclude)
+        # Beside the hybrid search the quick one has to be silent where nothing fits; without a model it is the
+        # founding scorer as it was.
+        floor = self._floor if self._model.encoder else 0.0
+        found = search_heuristic(snapshots, bounded(query), self.config.search.k, exclude=exclude, floor=floor)
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
+
+    @property
+    def _floor(self) -> float:
+        encoder, floor = self._model.encoder, self.config.search.floor
+        return floor if floor is not None else encoder.floor if encoder else 0.0
 
     def _considered(self, query: str, exclude: Collection[str]) -> Recall:
         """The refined search of a prefetch: looks at the folder first when that is quick, else afterwards."""
@@ -292,8 +306,7 @@ class Memory:
             return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
         if coverage.embedded < coverage.topics:
             self._keeper.wake()
-        floor = encoder.floor if self.config.search.floor is None else self.config.search.floor
-        hybrid = Hybrid(self._model.nearest, floor, encoder.fingerprint)
+        hybrid = Hybrid(self._model.nearest, self._floor, encoder.fingerprint)
         found = hybrid.search(snapshots, cut, vector, k, exclude=exclude)
         return self._finished(query, found, Strategy.HYBRID, coverage, start)
 

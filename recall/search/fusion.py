@@ -21,6 +21,9 @@ WORD_WEIGHT: Final = 0.4
 # what right answers show on real data.
 _ASSUMED_COSINE: Final = 0.5
 
+WORDS_ALONE: Final = WORD_WEIGHT + _ASSUMED_COSINE
+"""What F is multiplied by to score a topic by its words alone."""
+
 _FIRST_DEPTH: Final = 64
 
 
@@ -113,12 +116,11 @@ def _combine(near: Near, coverage: NDArray[np.float64], by_words: NDArray[np.int
         for at, cosine, chunk in zip(near.positions, near.cosines, near.chunks, strict=True)
     ]
     without = np.setdiff1d(by_words, near.positions)
-    share = WORD_WEIGHT + _ASSUMED_COSINE
-    return found + [Scored(share * float(coverage[at]), int(at), None, float(coverage[at]), 0) for at in without]
+    return found + [Scored(WORDS_ALONE * float(coverage[at]), int(at), None, float(coverage[at]), 0) for at in without]
 
 
 def _bound(near: Near, coverage: NDArray[np.float64], by_words: NDArray[np.int64], depth: int) -> float:
     """What a topic outside the candidates could score at most."""
     last_words = float(coverage[by_words[depth]]) if len(by_words) > depth else 0.0
     last_cosine = float(near.cosines[depth - 1]) if len(near.cosines) >= depth else -1.0
-    return max(last_cosine + WORD_WEIGHT * last_words, (_ASSUMED_COSINE + WORD_WEIGHT) * last_words)
+    return max(last_cosine + WORD_WEIGHT * last_words, WORDS_ALONE * last_words)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
 from recall.search.dense import Nearest
-from recall.search.fusion import Scored, fuse
+from recall.search.fusion import WORDS_ALONE, Scored, fuse
 from recall.search.lexical import score_words
 from recall.search.types import Coverage, Hit
 from recall.store.scan import scan_key
@@ -39,11 +39,23 @@ def bounded(query: str) -> str:
     return f"{query[:half]}\n{query[-half:]}"
 
 
-def search_heuristic(snapshots: Sequence[Snapshot], query: str, k: int, *, exclude: Collection[str] = ()) -> Found:
-    """The founding scorer's k best topics: score, then newer first, then scan order, project before user."""
+def search_heuristic(
+    snapshots: Sequence[Snapshot], query: str, k: int, *, exclude: Collection[str] = (), floor: float = 0.0
+) -> Found:
+    """The founding scorer's k best topics: score, then newer first, then scan order, project before user.
+
+    Args:
+        snapshots: where to look.
+        query: the words.
+        k: topics wanted.
+        exclude: ids of topics that may not be found.
+        floor: fused score that a topic must reach by its words alone; 0 for the founding behaviour, which answers
+            with whatever shares a word.
+    """
     ranked: list[tuple[float, float, int, object, int]] = []
     for number, (snapshot, words) in enumerate(zip(snapshots, score_words(snapshots, query), strict=True)):
-        points = np.where(allowed_mask(snapshot, exclude), words.heuristic, 0)
+        fits = allowed_mask(snapshot, exclude) & (WORDS_ALONE * words.coverage >= floor)
+        points = np.where(fits, words.heuristic, 0)
         for at in _leaders(points, snapshot.mtimes, k):
             key = scan_key(snapshot.paths[at])
             ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
@@ -102,10 +114,9 @@ class Hybrid:
 
 def allowed_mask(snapshot: Snapshot, exclude: Collection[str]) -> NDArray[np.bool_]:
     """Which topics may be found, shape (n,)."""
-    if not exclude:
-        return np.ones(len(snapshot), np.bool_)
-    barred = frozenset(exclude)
-    return np.fromiter((snapshot.id_of(at) not in barred for at in range(len(snapshot))), np.bool_, len(snapshot))
+    allowed = np.ones(len(snapshot), np.bool_)
+    allowed[[at for name in exclude if (at := snapshot.position_of(name)) is not None]] = False
+    return allowed
 
 
 def _hits(snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], *, lexical: bool) -> tuple[Hit, ...]:
