@@ -6,6 +6,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# This process has taken note of it; in the processes that tests start, a library's warning would only soil the output.
+os.environ.pop("PYTHONWARNDEFAULTENCODING", None)
+
 # How long an example takes says nothing on a busy machine.
 hypothesis.settings.register_profile("recall", deadline=None)
 hypothesis.settings.load_profile("recall")

@@ -4,6 +4,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -241,7 +242,7 @@ class Memory:
             coverage=coverage_of([snapshot]),
             problems=index.problems(),
             folder=index.folder,
-            bytes=sum(file.stat().st_size for file in index.folder.glob("*") if file.is_file()),
+            bytes=_size(index.folder),
             encoder=snapshot.encoder,
             note="; ".join(filter(None, (report.note, index.note, self._model.problem))),
         )
@@ -339,3 +340,12 @@ class Memory:
             self._on_event(event)
         except Exception:
             logger.warning("on_event failed", exc_info=True)
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files in the folder; others may be deleting some of them."""
+    total = 0
+    for file in folder.glob("*"):
+        with suppress(OSError):
+            total += file.stat().st_size
+    return total

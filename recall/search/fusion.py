@@ -58,7 +58,7 @@ def fuse(
     """The k best topics of a snapshot, best first, exactly.
 
     Candidates come from the top of both rankings. Nothing outside them can score more than the last cosine plus the
-    weighted last F (Fagin's threshold), so both are read deeper until the k-th candidate is at least as good.
+    weighted last F (Fagin's threshold), so both are read deeper until the k-th candidate is better.
 
     Args:
         snapshot: where to look.
@@ -79,11 +79,16 @@ def fuse(
         top_words = by_words[:depth]
         near = _near(snapshot, with_vectors, depth, allowed=allowed, nearest=nearest, more=top_words)
         found = _combine(near, coverage, top_words)
-        found.sort(key=lambda scored: (-scored.score, scored.position))
+        found.sort(key=lambda scored: rank_key(snapshot, scored))
         exhausted = depth >= len(snapshot)
-        if exhausted or (len(found) >= k and found[k - 1].score >= _bound(near, coverage, by_words, depth)):
+        if exhausted or (len(found) >= k and found[k - 1].score > _bound(near, coverage, by_words, depth)):
             return found[:k]
         depth *= 4
+
+
+def rank_key(snapshot: Snapshot, scored: Scored) -> tuple[float, float, str]:
+    """Sorts better scores first, then newer topics, then by path: nothing that depends on how the index came about."""
+    return -scored.score, -float(snapshot.mtimes[scored.position]), snapshot.paths[scored.position]
 
 
 def _near(

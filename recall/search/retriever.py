@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
 from recall.search.dense import Nearest
-from recall.search.fusion import WORDS_ALONE, Scored, fuse
+from recall.search.fusion import WORDS_ALONE, Scored, fuse, rank_key
 from recall.search.lexical import score_words
 from recall.search.types import Coverage, Hit
 from recall.store.scan import scan_key
@@ -107,7 +107,7 @@ class Hybrid:
             known = vector if snapshot.encoder == self.encoder else None
             found = fuse(snapshot, words.coverage, known, k, allowed=allowed, nearest=self.nearest)
             scored.extend((number, item) for item in found)
-        scored.sort(key=lambda pair: (-pair[1].score, pair[0], pair[1].position))
+        scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1]))
         good = [pair for pair in scored[:k] if pair[1].score >= self.floor]
         return Found(_hits(snapshots, good, lexical=True), scored[0][1].score if scored else None)
 

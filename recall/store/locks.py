@@ -26,7 +26,12 @@ def exclusive(file: Path, *, timeout_s: float) -> Iterator[None]:
         OSError: the lock file cannot be made.
     """
     lock = portalocker.Lock(
-        str(file), mode="a", timeout=timeout_s, check_interval=_CHECK_EVERY_S, fail_when_locked=timeout_s <= 0
+        str(file),
+        mode="a",
+        timeout=timeout_s,
+        check_interval=_CHECK_EVERY_S,
+        fail_when_locked=timeout_s <= 0,
+        encoding="ascii",
     )
     try:
         stream = lock.acquire()

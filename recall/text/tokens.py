@@ -21,8 +21,11 @@ _TERM_RUN: Final = regex.compile(rf"(?V1)(?P<cjk>[{_CJK}]+)|[[\p{{L}}\p{{M}}\p{{
 HEAD_TOKENS: Final = 32
 TAIL_TOKENS: Final = 32
 
-# A run without a blank, such as base64 text, is cut here: nobody asks for it, and its trigrams would fill the index.
+# A longer run without a blank, such as base64 text, becomes several terms that overlap, so that a word of up to the
+# overlap is part of one; behind the last character that counts nobody asks, and trigrams would fill the index.
 _LONGEST_TERM: Final = 1200
+_OVERLAP: Final = 200
+_LONGEST_RUN: Final = 8000
 
 
 def normalise(text: str) -> str:
@@ -64,17 +67,25 @@ def _pairs(run: str) -> Iterator[str]:
     return map("".join, itertools.pairwise(run))
 
 
+def _pieces(run: str) -> list[str]:
+    if len(run) <= _LONGEST_TERM:
+        return [run]
+    starts = range(0, min(len(run), _LONGEST_RUN) - _OVERLAP, _LONGEST_TERM - _OVERLAP)
+    return [run[at : at + _LONGEST_TERM] for at in starts]
+
+
 def terms(text: str) -> Counter[str]:
     """How often each index term occurs: CJK bigrams, lone CJK characters, other runs of any length.
 
     A query token occurs in `normalise(text)` exactly when it is one of these terms (a bigram) or part of one (a run),
-    so that a search over terms finds what a search through the text would; all but the tail of a run that is cut.
+    so that a search over terms finds what a search through the text would; only what lies far behind the beginning of
+    a run of thousands of characters, and tokens of hundreds of them, can be missed.
     """
     counts: Counter[str] = Counter()
     for run in _TERM_RUN.finditer(normalise(text)):
         cjk = run["cjk"]
         if cjk is None:
-            counts[run[0][:_LONGEST_TERM]] += 1
+            counts.update(_pieces(run[0]))
         elif len(cjk) == 1:
             counts[cjk] += 1
         else:

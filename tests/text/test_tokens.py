@@ -150,9 +150,17 @@ def test_terms_of_a_text_without_letters_are_none() -> None:
     assert terms("") == terms(" 👍 --- !?") == {}
 
 
-def test_a_run_without_end_is_cut() -> None:
-    (term,) = terms("A" * 5000)
-    assert term == "a" * 1200
+def test_a_run_without_end_becomes_a_few_overlapping_terms() -> None:
+    run = "".join(chr(ord("a") + at % 26) + chr(ord("a") + at // 26 % 26) for at in range(700)) + "deployment"
+    found = list(terms(run))
+    assert len(found) == 2
+    assert all(len(term) <= 1200 for term in found)
+    assert found[0][-200:] == found[1][:200]
+    assert "deployment" in found[1]
+
+
+def test_a_run_of_megabytes_gives_no_more_terms_than_one_of_thousands() -> None:
+    assert len(list(terms("x1" * 1_000_000))) <= 8
 
 
 @few
