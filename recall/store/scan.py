@@ -44,7 +44,7 @@ class SourceFile:
 
     Attributes:
         path: position below the root with `/`, as spelled on disk.
-        file: the file itself, absolute; for a link the link.
+        place: the file itself, absolute; for a link the link.
         mtime_ns: modification time in nanoseconds since the epoch.
         size: size in bytes.
         inode: number of the file on its device.
@@ -52,11 +52,16 @@ class SourceFile:
     """
 
     path: str
-    file: Path
+    place: str
     mtime_ns: int
     size: int
     inode: int
     device: int
+
+    @property
+    def file(self) -> Path:
+        """`place` as a path; to make thousands of these would cost more than the whole scan."""
+        return Path(self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,7 @@ def _root_problem(root: Path) -> str:
 # --- the walk
 
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.md")
+_SPECIAL = {"MEMORY.md": Reason.INDEX, "DREAMS.md": Reason.DIARY}
 _COUNT_LIMIT = 20_000  # entries looked at to count what a hidden folder holds; a .git can be huge
 
 
@@ -133,7 +139,7 @@ class _Walk:
     """One scan in progress: real folders first, then the links, so that a real file wins over a link to it."""
 
     def __init__(self, root: Path, allow: Sequence[Path]) -> None:
-        self.root = root.absolute()
+        self.root = f"{root.absolute()}".rstrip(os.sep) + os.sep
         self.real_root = os.path.realpath(root)
         self.allowed = (self.real_root, *(os.path.realpath(folder) for folder in allow))
         self.files: list[SourceFile] = []
@@ -222,7 +228,7 @@ class _Walk:
             return
         self.seen_files.add(real)
         stamp = status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
-        self.files.append(SourceFile(path, Path(self.root, path), *stamp))
+        self.files.append(SourceFile(path, self.root + path, *stamp))
 
     def skip(self, path: str, reason: Reason, detail: str = "") -> None:
         self.skipped.append(Skipped(_speakable(path), reason, _speakable(detail)))
@@ -264,18 +270,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _reason_against(path: str, real: str, status: os.stat_result) -> Reason | None:
     """Why a Markdown file is no topic; the name of a link's target counts like its own."""
-    names = {path.rpartition("/")[2], real.rpartition(os.sep)[2]}
     if not path.endswith(".md"):
         return Reason.ENDING
     if not stat.S_ISREG(status.st_mode):
         return Reason.NOT_A_FILE
-    if "MEMORY.md" in names:
-        return Reason.INDEX
-    if "DREAMS.md" in names:
-        return Reason.DIARY
-    if not os.access(real, os.R_OK):
-        return Reason.UNREADABLE
-    return Reason.DAILY_NOTE if any(map(_DAY.fullmatch, names)) and not _has_header(real) else None
+    name = path.rpartition("/")[2]
+    for own in (name,) if real.endswith(name) else (name, real.rpartition(os.sep)[2]):
+        if own in _SPECIAL:
+            return _SPECIAL[own]
+        if own[0].isdigit() and _DAY.fullmatch(own) and not _has_header(real):
+            return Reason.DAILY_NOTE
+    return None
 
 
 def _has_header(real: str) -> bool:

@@ -57,7 +57,7 @@ def sees_everything(cache: Path) -> Config:
 
 
 def seen(path: str, *, mtime_ns: int = 5, size: int = 3, inode: int = 9) -> SourceFile:
-    return SourceFile(path, Path("/memory", path), mtime_ns, size, inode, 1)
+    return SourceFile(path, f"/memory/{path}", mtime_ns, size, inode, 1)
 
 
 KNOWN = Known(1, mtime_ns=5, size=3, inode=9, digest=b"")
@@ -315,7 +315,7 @@ def test_dates_and_file_numbers_beyond_what_the_catalog_holds_are_taken(root: Pa
     file = write(root, "a.md", named("a", "cats"))
     os.utime(file, ns=(13_570_000_000_000_000_000,) * 2)  # the year 2400
     status = file.stat()
-    source = SourceFile("a.md", file, status.st_mtime_ns, status.st_size, 2**64 - 1, status.st_dev)
+    source = SourceFile("a.md", str(file), status.st_mtime_ns, status.st_size, 2**64 - 1, status.st_dev)
     catalog = Catalog(tmp_path, root)
     apply_words(catalog, Scan((source,)), scope=Scope.PROJECT, max_bytes=999)
     report = apply_words(catalog, Scan((source,)), scope=Scope.PROJECT, max_bytes=999)
