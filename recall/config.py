@@ -54,11 +54,11 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         model: `onnx` for the shipped one, `hashing` for none, `off` for words alone, else the folder of an ONNX model.
-        threads: threads of one encoding.
+        threads: threads of one encoding, 64 at most.
     """
 
     model: str = "onnx"
-    threads: Count = 1
+    threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
 
 
 class LayoutConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

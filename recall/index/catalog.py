@@ -20,7 +20,7 @@ from recall.errors import IndexFormatError
 from recall.store.scan import SourceFile
 from recall.store.topics import MemoryType, Scope, Topic
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raise it whenever tables, terms, segments or the way topics are parsed change: older catalogs are then rebuilt."""
 
 CATALOG_FILE: Final = "catalog.sqlite3"
@@ -45,6 +45,7 @@ CREATE TABLE topics (
     inode INTEGER NOT NULL, digest BLOB NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL, type TEXT,
     body TEXT NOT NULL, modified REAL NOT NULL, links TEXT NOT NULL, warnings TEXT NOT NULL, embedded INTEGER NOT NULL
 );
+CREATE INDEX topics_odd ON topics (path) WHERE warnings != '[]';
 CREATE INDEX topics_pending ON topics (embedded, mtime_ns DESC);
 CREATE TABLE chunks (
     doc INTEGER NOT NULL, number INTEGER NOT NULL, vector INTEGER NOT NULL, PRIMARY KEY (doc, number)
@@ -165,7 +166,15 @@ class Catalog:
             if not identity.items() <= found.items():
                 raise IndexFormatError(f"{self.file}: of format {found.get('format')} for {found.get('root')}")
             return
-        first = {"generation": "0", "next_doc": "1", "rows": "0", "encoder": "", "vectors": "", "dim": "0"}
+        first = {
+            "generation": "0",
+            "words": "0",
+            "next_doc": "1",
+            "rows": "0",
+            "encoder": "",
+            "vectors": "",
+            "dim": "0",
+        }
         with self.transaction() as write:
             for statement in _TABLES.split(";"):
                 write.execute(statement)
@@ -239,7 +248,7 @@ class Catalog:
             return read(statement, values)
 
     def meta(self) -> dict[str, str]:
-        """All settings of the catalog: format, root, generation, next_doc, rows, encoder, vectors, dim."""
+        """All settings of the catalog: format, root, generation, words, next_doc, rows, encoder, vectors, dim."""
         return dict(self.read("SELECT key, value FROM meta"))
 
     def generation(self) -> int:
@@ -247,9 +256,20 @@ class Catalog:
         ((value,),) = self.read("SELECT value FROM meta WHERE key = 'generation'")
         return int(value)
 
-    def known(self) -> dict[str, Known]:
-        """What is remembered of each file, by path."""
-        rows = self.read("SELECT path, doc, mtime_ns, size, inode, digest FROM topics")
+    def words(self) -> int:
+        """Number of the last commit that changed topics or words."""
+        ((value,),) = self.read("SELECT value FROM meta WHERE key = 'words'")
+        return int(value)
+
+    def count(self) -> int:
+        """How many topics there are."""
+        ((value,),) = self.read("SELECT COUNT(*) FROM topics")
+        return int(value)
+
+    def known(self, paths: Sequence[str] | None = None) -> dict[str, Known]:
+        """What is remembered of each file, or of those at the paths, by path."""
+        columns = "SELECT path, doc, mtime_ns, size, inode, digest FROM topics"
+        rows = self.read(columns) if paths is None else self._read_in(f"{columns} WHERE path", paths)
         return {path: Known(*rest) for path, *rest in rows}
 
     def unread(self) -> dict[str, str]:
@@ -329,9 +349,14 @@ def set_meta(write: sqlite3.Connection, values: Mapping[str, str]) -> None:
     write.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
-def advance(write: sqlite3.Connection) -> None:
-    """Tells readers, at the commit of the running transaction, that something changed."""
-    write.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+def advance(write: sqlite3.Connection, *, words: bool = False) -> None:
+    """Tells readers, at the commit of the running transaction, that something changed.
+
+    Args:
+        write: the transaction.
+        words: whether topics or their words changed, not only vectors.
+    """
+    write.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation' OR (? AND key = 'words')", (words,))
 
 
 def put_record(write: sqlite3.Connection, record: Record) -> None:

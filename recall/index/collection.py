@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -23,8 +23,9 @@ from recall.index.base import Encoder
 from recall.index.catalog import Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
-from recall.index.sync import Progress, SyncReport, apply_words, check_segments
+from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
 from recall.store.locks import exclusive
+from recall.store.look import Look, difference, look
 from recall.store.projects import real_path
 from recall.store.scan import Scan, scan
 from recall.store.topics import Scope
@@ -37,6 +38,23 @@ _VECTORS_LOCK: Final = "vectors.lock"
 _LOCK_WAIT_S: Final = 10.0
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the last synchronisation of words saw and did: the start of the next.
+
+    Attributes:
+        catalog: what it was applied to.
+        look: the folder just before.
+        words: number of the catalog's last change of words after it; another process may have gone on since.
+        report: what it did.
+    """
+
+    catalog: Catalog
+    look: Look
+    words: int
+    report: SyncReport
 
 
 def cache_folder(cache: Path, root: Path) -> Path:
@@ -66,6 +84,7 @@ class Collection:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._snapshot: Snapshot | None = None
         self._served: Snapshot | None = None
+        self._seen: _Seen | None = None
         self._checked: dict[str, Catalog] = {}
         self._closed = False
         self.folder = cache_folder(cache, root)
@@ -192,18 +211,32 @@ class Collection:
         def work(catalog: Catalog) -> SyncReport:
             with _writing(catalog, _WORDS_LOCK, lock_wait_s):
                 self._check(catalog, _WORDS_LOCK, check_segments)
-                found = self.scan()  # not before the lock: what another has added meanwhile would look gone
-                report = apply_words(
-                    catalog,
-                    found,
-                    scope=self.scope,
-                    max_bytes=self._max_file_bytes,
-                    full=full,
-                    on_progress=on_progress,
-                )
-                return replace(report, note="" if self._optional else found.root_problem)
+                # Not before the lock: what another has added meanwhile would look gone.
+                seen = look(self.root)
+                report = None if full else self._apply_difference(catalog, seen)
+                if report is None:
+                    report = self._apply_scan(catalog, full=full, on_progress=on_progress)
+                self._seen = _Seen(catalog, seen, catalog.words(), report)
+                return report
 
         return replace(self._sound(work), duration_s=time.perf_counter() - start)
+
+    def _apply_difference(self, catalog: Catalog, seen: Look) -> SyncReport | None:
+        """Brings the words up to date by what changed since the last look; None when that does not say enough."""
+        last = self._seen
+        if last is None or last.catalog is not catalog or last.words != catalog.words():
+            return None
+        changes = difference(last.look, seen)
+        if changes is None:
+            return None
+        return apply_difference(catalog, changes, scope=self.scope, max_bytes=self._max_file_bytes, before=last.report)
+
+    def _apply_scan(self, catalog: Catalog, *, full: bool, on_progress: Progress | None) -> SyncReport:
+        found = self.scan()
+        report = apply_words(
+            catalog, found, scope=self.scope, max_bytes=self._max_file_bytes, full=full, on_progress=on_progress
+        )
+        return replace(report, note="" if self._optional else found.root_problem)
 
     def sync_vectors(
         self,

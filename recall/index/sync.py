@@ -5,7 +5,7 @@ any time: what is committed stays, the rest is found pending by the next run.
 """
 
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -28,6 +28,7 @@ from recall.index.catalog import (
 from recall.index.postings import Document, Segment
 from recall.store.files import read_text
 from recall.store.frontmatter import parse
+from recall.store.look import Difference
 from recall.store.scan import Scan, Skipped, SourceFile
 from recall.store.topics import Scope, topic_of
 
@@ -127,10 +128,60 @@ def apply_words(
     """
     known = catalog.known()
     todo = plan(known, scan.files, full=full)
+    report = _apply(catalog, todo, known, scope=scope, max_bytes=max_bytes, on_progress=on_progress)
+    present = {file.path for file in scan.files}
+    drop_gone(catalog, report.removed, [path for path in catalog.unread() if path not in present])
+    tidy_segments(catalog)
+    skipped = tuple((skip.path, _why(skip)) for skip in scan.skipped)
+    return replace(report, skipped=skipped, warnings=tuple(_flat(catalog.warnings())))
+
+
+def apply_difference(
+    catalog: Catalog, changes: Difference, *, scope: Scope, max_bytes: int, before: SyncReport
+) -> SyncReport:
+    """The same for a few files, at a cost that does not depend on how many others there are.
+
+    Args:
+        catalog: what to bring up to date; as it was after the look that the difference starts from.
+        changes: what is different since.
+        scope: whose memory it is.
+        max_bytes: larger files are reported, not indexed.
+        before: report of the synchronisation after that look.
+
+    Raises:
+        OSError: the cache folder is full or cannot be written.
+    """
+    paths = [*(file.path for file in changes.read), *changes.gone]
+    known = catalog.known(paths)
+    read, total = plan(known, changes.read), catalog.count()
+    todo = replace(read, kept=total - len(known), gone=tuple(path for path in changes.gone if path in known))
+    report = _apply(catalog, todo, known, scope=scope, max_bytes=max_bytes)
+    if changes:
+        drop_gone(catalog, report.removed, changes.gone)
+        tidy_segments(catalog)
+    return replace(
+        report,
+        skipped=before.skipped,
+        failed=tuple(catalog.unread().items()),  # also those that failed before and are as they were
+        warnings=tuple(_flat(catalog.warnings())),
+        note=before.note,
+    )
+
+
+def _apply(
+    catalog: Catalog,
+    todo: SyncPlan,
+    known: Mapping[str, Known],
+    *,
+    scope: Scope,
+    max_bytes: int,
+    on_progress: Progress | None = None,
+) -> SyncReport:
+    """Reads and commits what is to be read; what is gone is only named."""
     gone: dict[bytes, list[str]] = {}
     for path in todo.gone:
         gone.setdefault(known[path].digest, []).append(path)
-    report = SyncReport(kept=todo.kept, skipped=tuple((skip.path, _why(skip)) for skip in scan.skipped))
+    report = SyncReport(kept=todo.kept)
     for at in range(0, len(todo.read), _BATCH_FILES):
         part = todo.read[at : at + _BATCH_FILES]
         batch = _read_files(
@@ -140,20 +191,16 @@ def apply_words(
         report = _reported(report, batch, known)
         if on_progress:
             on_progress("words", min(at + _BATCH_FILES, len(todo.read)), len(todo.read))
-    removed = tuple(path for paths in gone.values() for path in paths)
-    drop_gone(catalog, removed, {file.path for file in scan.files})
-    tidy_segments(catalog)
-    return replace(report, removed=removed, warnings=tuple(_flat(catalog.warnings())))
+    return replace(report, removed=tuple(path for paths in gone.values() for path in paths))
 
 
-def drop_gone(catalog: Catalog, removed: Sequence[str], present: Collection[str]) -> None:
+def drop_gone(catalog: Catalog, removed: Sequence[str], stale: Sequence[str]) -> None:
     """Takes out topics whose file is gone, and problems of files that are not there or not topics any more."""
-    stale = [path for path in catalog.unread() if path not in present]
     if removed or stale:
         with catalog.transaction() as write:
             drop_paths(write, removed)
             write.executemany("DELETE FROM problems WHERE path = ?", [(path,) for path in stale])
-            advance(write)
+            advance(write, words=True)
 
 
 def _why(skipped: Skipped) -> str:
@@ -247,7 +294,7 @@ def _commit_words(catalog: Catalog, batch: _Batch) -> None:
         if name:
             write.execute("INSERT INTO segments VALUES (?)", (name,))
             set_meta(write, {"next_doc": str(batch.records[-1].doc + 1)})
-        advance(write)
+        advance(write, words=True)
 
 
 def segment_file(catalog: Catalog, name: str) -> Path:
@@ -268,11 +315,11 @@ def check_segments(catalog: Catalog) -> None:
 def tidy_segments(catalog: Catalog) -> None:
     """Merges the small postings files when there are many or much in them is dead, and deletes files nobody names."""
     names = [name for (name,) in catalog.read("SELECT name FROM segments")]
-    alive = np.asarray([doc for (doc,) in catalog.read("SELECT doc FROM topics")], np.int64)
     segments = sorted((Segment.open(segment_file(catalog, name)) for name in names), key=lambda part: len(part.docs))
     total = sum(len(segment.docs) for segment in segments)
-    wasteful = total > 2 * len(alive) + _BATCH_FILES
+    wasteful = total > 2 * catalog.count() + _BATCH_FILES
     if wasteful or len(segments) > _MAX_SEGMENTS:
+        alive = np.asarray([doc for (doc,) in catalog.read("SELECT doc FROM topics")], np.int64)
         # The two largest stay as they are, so that one changed file never rewrites the postings of all.
         victims = segments if wasteful else segments[:-2]
         merged = Segment.merge([(segment, np.isin(segment.docs, alive)) for segment in victims])

@@ -245,6 +245,13 @@ def _told(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a file's name alone says nothing against its being a topic: not hidden, no index, diary or note."""
+    return (
+        name[0] != "." and _is_utf8(name) and name not in _SPECIAL and not (name[0].isdigit() and _DAY.fullmatch(name))
+    )
+
+
 def _is_utf8(name: str) -> bool:
     return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
 

@@ -1,0 +1,358 @@
+"""What a host runs at every prompt: a client of the resident process that is quick and never fails the host.
+
+`recall-hook prompt` reads the host's JSON from stdin and prints the Relevant Memory block; `recall-hook session` starts
+the resident process ahead of the first prompt. Whatever happens, the exit code is 0 and nothing else is printed; what
+went wrong stands in `hook.log` in the cache folder.
+
+Only modules of the standard library are loaded, and few of them: everything else is imported where it is used.
+"""
+
+import json
+import os
+import socket
+import sys
+import time
+from typing import Any, NamedTuple, NoReturn
+
+from recall.apps import protocol
+
+EVENTS = ("prompt", "session")
+FORMATS = ("text", "json")
+BUDGET_MS = 90.0
+
+_HOST_EVENT = "UserPromptSubmit"
+_LONGEST_INPUT = 4 * 1024 * 1024
+_LONGEST_LOG = 64 * 1024
+# Of the time left, kept for the way there and back and for printing.
+_MARGIN_S = 0.008
+# After these the model has lost what it was told before.
+_FORGETTING = ("compact", "clear")
+
+
+class Options(NamedTuple):
+    """What the command line says.
+
+    Attributes:
+        root: the memory folder itself, "" to find the one of the project.
+        project: a folder in the project, "" for the host's working directory.
+        layout: the host whose folders to use, "" to find out.
+        user_root: the folder of memory across projects, "" for the host's.
+        format: `text` for the bare block, `json` for the form in which hosts take additional context.
+        timeout_ms: what the whole may take, counted from the start of this process.
+        socket: where the resident process listens, "" for the usual place.
+        start: whether to start one when there is none.
+    """
+
+    root: str = ""
+    project: str = ""
+    layout: str = ""
+    user_root: str = ""
+    format: str = "text"
+    timeout_ms: float = BUDGET_MS
+    socket: str = ""
+    start: bool = True
+
+
+class Asked(NamedTuple):
+    """What the host hands over.
+
+    Attributes:
+        prompt: what the user asks.
+        cwd: the host's working directory, "" when it does not say.
+        session: the host's name for the conversation, "" when it does not say.
+        source: why a session begins, "" when it does not say.
+    """
+
+    prompt: str = ""
+    cwd: str = ""
+    session: str = ""
+    source: str = ""
+
+
+def parse(words: list[str]) -> tuple[str, Options]:
+    """The event and the options; `--name value` or `--name=value`.
+
+    Raises:
+        ValueError: something cannot be understood.
+    """
+    given: dict[str, Any] = {}
+    events: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        field = name.replace("-", "_")
+        if word == "--no-start":
+            given["start"] = False
+        elif word.startswith("--") and field in Options._fields and field != "start" and (equals or rest):
+            given[field] = value if equals else rest.pop(0)
+        elif word in EVENTS:
+            events.append(word)
+        else:
+            raise ValueError(f"cannot understand {word!r}")
+    options = Options(**{**given, "timeout_ms": float(given.get("timeout_ms", BUDGET_MS))})
+    if len(events) != 1 or options.format not in FORMATS:
+        raise ValueError(f"needs one event of {', '.join(EVENTS)} and a format of {', '.join(FORMATS)}")
+    return events[0], options
+
+
+def asked(data: bytes) -> Asked:
+    """What the host's bytes say: its JSON object, or the prompt as plain text; a broken object says nothing."""
+    text = data.decode("utf-8-sig", "replace").strip()
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = "" if text.startswith("{") else text
+    if isinstance(given, dict):
+        said = {name: given.get(name) for name in ("prompt", "cwd", "session_id", "source")}
+        prompt, cwd, session, source = (value if isinstance(value, str) else "" for value in said.values())
+        return Asked(protocol.cut(prompt), cwd if os.path.isabs(cwd) else "", session[:200], source)
+    return Asked(protocol.cut(given if isinstance(given, str) else text))
+
+
+def wrapped(block: str, form: str) -> str:
+    """The block in the form that the host wants."""
+    if form == "text":
+        return block
+    return json.dumps({"hookSpecificOutput": {"hookEventName": _HOST_EVENT, "additionalContext": block}}) + "\n"
+
+
+# --- talking to the resident process
+
+
+class Line:
+    """A connection to the resident process; use it as a context manager.
+
+    Raises:
+        OSError: there is none, it belongs to somebody else, or it does not answer in time.
+    """
+
+    def __init__(self, file: str, *, until: float) -> None:
+        self._until = until
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.settimeout(self._left())
+            self._socket.connect(file)
+            if not protocol.is_own(self._socket):
+                raise PermissionError(f"{file} is served by another user")
+        except OSError:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> "Line":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def ask(self, request: str, **fields: object) -> dict[str, Any]:
+        """Sends a request and waits for its reply.
+
+        Raises:
+            OSError: no reply in time, or none that can be understood.
+        """
+        self.tell(request, **fields)
+        data = bytearray()
+        while not data.endswith(b"\n"):
+            self._socket.settimeout(self._left())
+            part = self._socket.recv(65536)
+            if not part or len(data) > protocol.LONGEST_REPLY:
+                raise ConnectionError("the resident process broke off")
+            data += part
+        try:
+            reply = json.loads(data)
+        except ValueError:
+            reply = None
+        if not isinstance(reply, dict) or reply.get("v") != protocol.VERSION:
+            raise ConnectionError("the resident process talks another language")
+        return reply
+
+    def tell(self, request: str, **fields: object) -> None:
+        """Sends a request."""
+        self._socket.settimeout(self._left())
+        self._socket.sendall(json.dumps({"v": protocol.VERSION, "request": request, **fields}).encode() + b"\n")
+
+    def _left(self) -> float:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no time left")
+        return left
+
+
+def start_server(file: str) -> None:
+    """Starts a resident process in the background, unless one that was started so is alive.
+
+    The lock goes with it from birth to death, so that of ten hooks at once only one starts one.
+    """
+    import fcntl
+
+    lock = os.open(f"{file}.start", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return
+    import subprocess
+
+    # The folder of the package comes last on the path, and neither the working directory nor anything else is added:
+    # the host's working directory is that of a project which anybody may have written.
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = "import sys; sys.path.append(sys.argv.pop(1)); from recall.apps.cli import main; main()"
+    log = _log()
+    subprocess.Popen(
+        [sys.executable, "-P", "-c", code, package, "serve", "--socket", file],
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=log,
+        pass_fds=(lock,),
+        start_new_session=True,
+    ).returncode = 0  # nobody will ask how it ended
+    os.close(lock)
+    os.close(log)
+
+
+# --- what happens
+
+
+def run(event: str, options: Options, *, born: float) -> None:
+    """Does what the event asks for.
+
+    Args:
+        event: one of EVENTS.
+        options: as given on the command line.
+        born: when this process began, on the monotonic clock.
+
+    Raises:
+        Exception: whatever goes wrong; `main` sees to it that the host never hears of it.
+    """
+    until = born + options.timeout_ms / 1000
+    request = asked(_read(until))
+    if event == "prompt" and not request.prompt.strip():
+        return
+    place = {
+        "root": os.path.abspath(options.root) if options.root else "",
+        "project": os.path.abspath(options.project) if options.project else request.cwd or os.getcwd(),
+        "layout": options.layout,
+        "user_root": os.path.abspath(options.user_root) if options.user_root else "",
+    }
+    if not hasattr(socket, "AF_UNIX"):
+        _say(_in_process(request.prompt, place, until), options.format)
+        return
+    file = options.socket or protocol.socket_file(os.environ)
+    try:
+        line = Line(file, until=until)
+    except (FileNotFoundError, ConnectionRefusedError):
+        if options.start:
+            start_server(file)
+        if event == "prompt":
+            _say(_in_process(request.prompt, place, until), options.format)
+        return
+    with line:
+        (_prompt if event == "prompt" else _session)(line, request, place, options, until)
+
+
+def _prompt(line: Line, request: Asked, place: dict[str, str], options: Options, until: float) -> None:
+    timeout_ms = max(0.0, until - time.monotonic() - _MARGIN_S) * 1000
+    reply = line.ask("prompt", **place, query=request.prompt, session=request.session, timeout_ms=timeout_ms)
+    if reply.get("error"):
+        raise RuntimeError(reply["error"])
+    if reply.get("prompt"):
+        _say(reply["prompt"], options.format)
+        line.tell("shown")
+
+
+def _session(line: Line, request: Asked, place: dict[str, str], options: Options, until: float) -> None:
+    if request.source in _FORGETTING and request.session:
+        line.ask("compacted", session=request.session)
+    line.ask("ping", **place)
+
+
+def _say(block: str, form: str) -> None:
+    """Prints the block, if there is one; it has left this process on return."""
+    if block:
+        sys.stdout.buffer.write(wrapped(block, form).encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+
+
+def _in_process(query: str, place: dict[str, str], until: float) -> str:
+    """What words alone find in the index as it is, if that can be had in time; else ""."""
+    import threading
+
+    found: list[str] = []
+
+    def search() -> None:
+        try:
+            from recall.apps.words import answer
+
+            found.append(answer(query, **place))
+        except Exception as error:
+            note(repr(error))
+
+    worker = threading.Thread(target=search, daemon=True)
+    worker.start()
+    worker.join(max(0.0, until - time.monotonic()))
+    if worker.is_alive():
+        note("no resident process, and no time for an answer without one")
+    return found[0] if found else ""
+
+
+def _read(until: float) -> bytes:
+    """What the host writes to stdin, up to its end; "" from a terminal.
+
+    Raises:
+        TimeoutError: the host does not come to an end.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        return b""
+    number = sys.stdin.fileno()
+    if sys.platform == "win32":
+        return os.read(number, _LONGEST_INPUT)
+    import select
+
+    data = bytearray()
+    while select.select([number], [], [], max(0.0, until - time.monotonic()))[0]:
+        part = os.read(number, 65536)
+        if not part:
+            return bytes(data)
+        data += part[: _LONGEST_INPUT - len(data)]  # the rest is read as well, or the host's write would fail
+    raise TimeoutError("the host did not finish its request")
+
+
+def note(message: str) -> None:
+    """Writes a line to the log; what cannot be written is lost."""
+    try:
+        number = _log()
+        os.write(number, f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {message[:500]}\n".encode("utf-8", "replace"))
+        os.close(number)
+    except OSError:
+        pass
+
+
+def _log() -> int:
+    """The log, open for appending; what is old goes to `hook.log.1`, and what is older is gone."""
+    folder = protocol.cache_folder(os.environ)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    file = os.path.join(folder, "hook.log")
+    try:
+        if os.stat(file).st_size > _LONGEST_LOG:
+            os.replace(file, f"{file}.1")
+    except FileNotFoundError:
+        pass
+    return os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+
+def main(words: list[str] | None = None) -> NoReturn:
+    """The console script."""
+    try:
+        # What the interpreter took to come up counts too; it was busy all the time.
+        born = time.monotonic() - time.process_time()
+        event, options = parse(sys.argv[1:] if words is None else words)
+        run(event, options, born=born)
+    except BaseException as error:  # a host must never see its hook fail
+        note(repr(error))
+    os._exit(0)  # at once, whatever threads and libraries are at
+
+
+if __name__ == "__main__":
+    main()

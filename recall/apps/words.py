@@ -1,0 +1,43 @@
+"""An answer by words alone from the index as it is: for a hook without a resident process, which has no time to look."""
+
+import time
+from pathlib import Path
+
+from recall.context.prompt import relevant_memory
+from recall.index.collection import Collection
+from recall.memory.opening import cache_root, find, load_config
+from recall.search.retriever import bounded, search_heuristic
+from recall.store.topics import Scope
+
+# The shipped model's floor, which a quick answer has to reach so that it is silent where nothing fits.
+_FLOOR = 0.25
+
+
+def answer(query: str, *, root: str, project: str, layout: str, user_root: str) -> str:
+    """The Relevant Memory block, "" when nothing fits or nothing is indexed yet; reads no memory file, loads no model.
+
+    Args:
+        query: what the user asks.
+        root: the memory folder itself, "" to find the one of the project.
+        project: a folder in the project.
+        layout: the host whose folders to use, "" to find out.
+        user_root: the folder of memory across projects, "" for the host's.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+        OSError: the cache folder cannot be used.
+    """
+    config = load_config(Path(project))
+    place = find(root or None, project=Path(project), layout=layout or None, config=config).chosen
+    user = Path(user_root) if user_root else place.user_root
+    scopes = {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
+    indexes = [
+        Collection(folder, scope, cache=cache_root(config), max_file_bytes=config.index.max_file_bytes, optional=True)
+        for scope, folder in scopes.items()
+    ]
+    search = config.search
+    # Without a model it is the founding scorer as it was, as in `Memory`.
+    floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
+    snapshots = [index.snapshot() for index in indexes]
+    found = search_heuristic(snapshots, bounded(query), search.fast_k, floor=floor)
+    return relevant_memory(found.hits, now=time.time(), max_tokens=search.prompt_tokens)
