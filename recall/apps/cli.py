@@ -1,21 +1,19 @@
 """The command line: reads options, asks the library, prints what `render` or `payloads` make of the answer."""
 
+from __future__ import annotations
+
 import logging
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from recall import __version__
-from recall.apps import demo as example
-from recall.apps import payloads, render
-from recall.apps.accounts import account
 from recall.apps.console import Commands, emit, progress, show
-from recall.apps.evaluate import Ranking, Way, evaluate
 from recall.apps.options import (
     FOLDER,
     Opening,
@@ -25,14 +23,12 @@ from recall.apps.options import (
     query_of,
     set_option,
 )
-from recall.apps.testset import read_queries, unpack_corpus
-from recall.apps.turn import Turn, Watch, play
-from recall.config import Config
-from recall.memory.memory import Memory, RootStatus
-from recall.memory.opening import cache_root, load_config
-from recall.search.types import Recall, Strategy
-from recall.store.files import read_text
-from recall.store.frontmatter import parse
+
+if TYPE_CHECKING:  # each command loads what it needs, so that help comes at once
+    from recall.apps.turn import Turn
+    from recall.config import Config
+    from recall.memory.memory import Memory, RootStatus
+    from recall.search.types import Recall
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,6 +49,8 @@ def cli(verbose: bool) -> None:
 @memory_options
 def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Sequence[str], only_prompt: bool) -> None:
     """Answer a query; `-` reads it from stdin."""
+    from recall.apps import payloads
+
     start = time.perf_counter()
     with opening.memory() as memory:
         recall = memory.recall(query_of(words), k=k, exclude=_ids(exclude))
@@ -63,6 +61,8 @@ def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Seque
     elif only_prompt:
         click.echo(recall.prompt, nl=False)
     else:
+        from recall.apps import render
+
         show(render.search(recall, note=note, total_s=total_s))
 
 
@@ -73,6 +73,8 @@ def _ids(names: Sequence[str]) -> frozenset[str]:
 
 def _note(memory: Memory, recall: Recall | None = None) -> str:
     """What the user can do about an answer that is poorer than it need be, in a sentence; "" for nothing."""
+    from recall.search.types import Strategy
+
     if not memory.located.chosen.exists:
         return (
             f"this project has no memory folder yet; `recall where` explains the choice of {memory.located.chosen.root}"
@@ -88,6 +90,9 @@ def _note(memory: Memory, recall: Recall | None = None) -> str:
 @memory_options
 def prefetch(opening: Opening, words: Sequence[str], tools: bool) -> None:
     """Answer a query as a host gets it: cold and warm, in two phases, with timings."""
+    from recall.apps import payloads, render
+    from recall.apps.turn import Watch, play
+
     query, note = query_of(words), ""
     turns: dict[str, Turn] = {}
     for state in ("cold", "warm"):
@@ -111,6 +116,8 @@ def prefetch(opening: Opening, words: Sequence[str], tools: bool) -> None:
 @memory_options
 def reindex(opening: Opening, full: bool) -> None:
     """Bring the index up to date with the files, vectors and all."""
+    from recall.apps import payloads, render
+
     with opening.memory() as memory:
         with progress() as on_progress:
             report = memory.reindex(full=full, on_progress=on_progress)
@@ -125,6 +132,8 @@ def reindex(opening: Opening, full: bool) -> None:
 
 def _unfinished(root: RootStatus, config: Config) -> bool:
     """Whether vectors are missing that a model should have made, or the index goes when this process does."""
+    from recall.memory.opening import cache_root
+
     is_embedded = config.encoder.model == "off" or root.coverage.embedded == root.coverage.topics
     return not is_embedded or not root.folder.is_relative_to(cache_root(config))
 
@@ -133,6 +142,9 @@ def _unfinished(root: RootStatus, config: Config) -> bool:
 @memory_options
 def status(opening: Opening) -> None:
     """Account for every .md file of the memory, and for the derived data."""
+    from recall.apps import payloads, render
+    from recall.apps.accounts import account
+
     with opening.memory() as memory:
         accounts = [account(root) for root in memory.status()]
     if opening.as_json:
@@ -146,6 +158,8 @@ def status(opening: Opening) -> None:
 @memory_options
 def where(opening: Opening) -> None:
     """Say which folder is the project's memory, and why; reads no memory."""
+    from recall.apps import payloads, render
+
     found = opening.locate(opening.config())
     if opening.as_json:
         emit(payloads.located(found))
@@ -158,6 +172,10 @@ def where(opening: Opening) -> None:
 @memory_options
 def show_command(opening: Opening, name: str) -> None:
     """Show one topic as it was understood."""
+    from recall.apps import payloads, render
+    from recall.store.files import read_text
+    from recall.store.frontmatter import parse
+
     with opening.memory() as memory:
         topic = memory.topic(name)
         front = parse(read_text(topic.file, max_bytes=memory.config.index.max_file_bytes)[0])
@@ -177,8 +195,8 @@ _EXISTING: Final = click.Path(exists=True, path_type=Path)
 @click.option("--no-floor", is_flag=True, help="Keep hits below the floor.")
 @click.option(
     "--strategy",
-    type=click.Choice([way.value for way in Ranking]),
-    default=Ranking.HYBRID.value,
+    type=click.Choice(["hybrid", "dense", "words", "heuristic"]),
+    default="hybrid",
     help="What topics are ranked by.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Ask only the first questions.")
@@ -188,6 +206,11 @@ def evaluate_command(
     root: Path, queries_file: Path, settings: Mapping[str, object], as_json: bool, **chosen: Any
 ) -> None:
     """Ask the questions of a test set and judge the answers."""
+    from recall.apps import payloads, render
+    from recall.apps.evaluate import Ranking, Way, evaluate
+    from recall.apps.testset import read_queries, unpack_corpus
+    from recall.memory.opening import cache_root, load_config
+
     way = Way(Ranking(chosen["strategy"]), delivered=chosen["delivered"], with_floor=not chosen["no_floor"])
     if way.delivered and way.is_partial:
         raise click.UsageError("--delivered judges the hybrid or the heuristic ranking, not a part of the score")
@@ -206,6 +229,8 @@ def evaluate_command(
 
 def _empty(_: click.Context, __: click.Parameter, folder: Path | None) -> Path | None:
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        from recall.apps import render
+
         raise click.BadParameter(f"{render.clean(folder)} is not an empty folder")
     return folder
 
@@ -215,6 +240,9 @@ def _empty(_: click.Context, __: click.Parameter, folder: Path | None) -> Path |
 @json_option
 def demo(keep: Path | None, as_json: bool) -> None:
     """Make a small bilingual memory, index it, and ask it questions."""
+    from recall.apps import demo as example
+    from recall.apps import payloads, render
+
     with tempfile.TemporaryDirectory(prefix="recall-demo-", ignore_cleanup_errors=True) as scratch:
         folder, cache = (keep or Path(scratch, "memory")).absolute(), Path(scratch, "cache")
         example.write_memory(folder)
@@ -233,6 +261,36 @@ def demo(keep: Path | None, as_json: bool) -> None:
         show([render.summary(answers)])
     if not all(answer.is_right for answer in answers):
         sys.exit(1)
+
+
+@cli.command()
+@click.option(
+    "--idle-exit", type=click.FloatRange(min=0), default=1800.0, metavar="SECONDS", help="Exit after so long unasked."
+)
+@click.option("--socket", "file", type=FOLDER, metavar="FILE", help="Where to listen.")
+def serve(idle_exit: float, file: Path | None) -> None:
+    """Stay resident and answer `recall hook`: one model for all sessions of this user."""
+    from recall.apps.serve import serve, usual_socket
+
+    serve((file or usual_socket()).absolute(), idle_s=idle_exit, on_ready=lambda at: click.echo(f"ready {at}"))
+
+
+@cli.command()
+@click.argument("event", type=click.Choice(["prompt", "session"]))
+@click.option("--root", help="The folder of memory files itself.")
+@click.option("--project", help="A folder in the project; the host's working directory if not given.")
+@click.option("--layout", help="The host whose folders to use.")
+@click.option("--user-root", help="The folder of memory across projects.")
+@click.option("--format", type=click.Choice(["text", "json"]), help="The bare block, or as hosts take it.")
+@click.option("--timeout-ms", type=click.FloatRange(min=0), help="What the whole may take.")
+@click.option("--socket", help="Where the resident process listens.")
+@click.option("--no-start", is_flag=True, help="Start no resident process.")
+def hook(event: str, no_start: bool, **given: str | float | None) -> None:
+    """Answer a host's hook from stdin; never fails. `recall-hook` does the same, and quicker."""
+    from recall.apps import hooks
+
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
+    hooks.main([event, *words, *(["--no-start"] if no_start else [])])
 
 
 def main() -> None:

@@ -1,19 +1,24 @@
 """What the command line puts on stdout and stderr: lines, JSON, progress, and errors as one line each."""
 
+from __future__ import annotations
+
 import errno
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
-from recall.apps import payloads, render
 from recall.errors import RecallError
-from recall.index import sync
+
+if TYPE_CHECKING:  # printing takes longer to load than many an answer takes
+    from rich.console import Console
+    from rich.progress import TaskID
+    from rich.text import Text
+
+    from recall.apps import payloads
+    from recall.index import sync
 
 JSON_WANTED = "recall.json"
 """Key in the click context's meta that says whether errors are wanted as JSON too."""
@@ -29,6 +34,10 @@ class Commands(click.Group):
         except (RecallError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of our output went home; click ends quietly
+            from rich.text import Text
+
+            from recall.apps import render
+
             message = render.clean(_told(error))
             if ctx.meta.get(JSON_WANTED):
                 emit({"error": message})
@@ -43,17 +52,23 @@ def _told(error: Exception) -> str:
 
 
 def _console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
     return Console(stderr=stderr, soft_wrap=True, highlight=False)
 
 
 def emit(data: payloads.Payload) -> None:
     """Prints one JSON object; in ASCII where stdout takes nothing else."""
+    from recall.apps import payloads
+
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
     click.echo(payloads.dumped(data, ascii_only=encoding != "utf8"))
 
 
 def show(lines: Iterable[Text]) -> None:
     """Prints lines as they come."""
+    from recall.apps import render
+
     console = _console()
     for line in lines:
         console.print(render.safe(line))
@@ -62,10 +77,15 @@ def show(lines: Iterable[Text]) -> None:
 @contextmanager
 def progress() -> Iterator[sync.Progress | None]:
     """A progress bar on stderr while the block runs; None where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
+    from recall.apps import render
+
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}

@@ -199,7 +199,7 @@ def start_server(file: str) -> None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = "import sys; sys.path.append(sys.argv.pop(1)); from recall.apps.cli import main; main()"
     log = _log()
-    subprocess.Popen(
+    subprocess.Popen(  # noqa: S603 - this interpreter and this package
         [sys.executable, "-P", "-c", code, package, "serve", "--socket", file],
         cwd="/",
         stdin=subprocess.DEVNULL,

@@ -1,21 +1,24 @@
 """Options that commands share, and what they say together: which memory to open, and how."""
 
+from __future__ import annotations
+
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from recall.apps import render
 from recall.apps.console import JSON_WANTED
-from recall.apps.turn import Watch
-from recall.config import Config
-from recall.memory.memory import Memory
-from recall.memory.opening import find, load_config
-from recall.store.layout import Layout, Located
+from recall.store.places import Layout
+
+if TYPE_CHECKING:  # each command loads what it needs
+    from recall.apps.turn import Watch
+    from recall.config import Config
+    from recall.memory.memory import Memory
+    from recall.store.layout import Located
 
 _STDIN: Final = "-"
 
@@ -42,10 +45,14 @@ class Opening:
 
     def config(self) -> Config:
         """The settings from all sources."""
+        from recall.memory.opening import load_config
+
         return load_config(self.project, self.settings)
 
     def locate(self, config: Config) -> Located:
         """Where the memory lies."""
+        from recall.memory.opening import find
+
         found = find(self.root, project=self.project, layout=self.layout, config=config)
         if self.user_root is None:
             return found
@@ -55,11 +62,14 @@ class Opening:
 
     def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
         """Opens it; folders that were named have to be there."""
+        from recall.apps.render import clean
+        from recall.memory.memory import Memory
+
         config = self.config()
         if self.root is not None and not self.locate(config).chosen.exists:
-            raise click.BadParameter(f"there is no folder {render.clean(self.root)}", param_hint="--root")
+            raise click.BadParameter(f"there is no folder {clean(self.root)}", param_hint="--root")
         if self.user_root is not None and not self.user_root.is_dir():
-            raise click.BadParameter(f"there is no folder {render.clean(self.user_root)}", param_hint="--user-root")
+            raise click.BadParameter(f"there is no folder {clean(self.user_root)}", param_hint="--user-root")
         return Memory.open(
             self.root,
             project=self.project,

@@ -1,5 +1,7 @@
 """Results as plain data: what `--json` prints. The fields are described in docs/cli.md."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -7,20 +9,21 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from recall.apps.accounts import Account
-from recall.apps.demo import Answer
-from recall.apps.evaluate import Evaluation, injection_stats
-from recall.apps.metrics import by_kind, measure
-from recall.apps.turn import Turn
-from recall.index.sync import SyncReport
-from recall.search.delivery import Delivery, PrefetchEvent
-from recall.search.types import Coverage, Hit, Recall
 from recall.store.frontmatter import Frontmatter, joined
-from recall.store.layout import Located, Place
 from recall.store.topics import Topic, parse_entries
 from recall.text.budget import estimate_tokens
+
+if TYPE_CHECKING:  # each command loads what it needs
+    from recall.apps.accounts import Account
+    from recall.apps.demo import Answer
+    from recall.apps.evaluate import Evaluation
+    from recall.apps.turn import Turn
+    from recall.index.sync import SyncReport
+    from recall.search.delivery import Delivery, PrefetchEvent
+    from recall.search.types import Coverage, Hit, Recall
+    from recall.store.layout import Located, Place
 
 Payload = dict[str, Any]
 
@@ -215,6 +218,9 @@ def topic(shown: Topic, front: Frontmatter) -> Payload:
 
 def evaluation(done: Evaluation, *, ranking: str, seconds: float) -> Payload:
     """The answer of `recall eval`."""
+    from recall.apps.evaluate import injection_stats
+    from recall.apps.metrics import by_kind, measure
+
     kinds = by_kind(done.judged)
     return {
         "queries": len(done.judged),

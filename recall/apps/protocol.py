@@ -94,7 +94,9 @@ def cache_folder(env: Mapping[str, str]) -> str:
     """The platform's cache folder of recall, as platformdirs says."""
     home = os.path.expanduser("~")
     if sys.platform == "win32":
-        return os.path.join(env.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "recall", "recall", "Cache")
+        return os.path.join(
+            env.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "recall", "recall", "Cache"
+        )
     if sys.platform == "darwin":
         return os.path.join(home, "Library", "Caches", "recall")
     named = env.get("XDG_CACHE_HOME", "")

@@ -1,26 +1,30 @@
 """Results as lines for people. What comes from memory is cleaned first: no control character reaches a terminal."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from recall.apps.accounts import Account
-from recall.apps.demo import BUDGET_S, Answer
-from recall.apps.evaluate import Evaluation, injection_stats
-from recall.apps.metrics import NAMES, by_kind, measure
-from recall.apps.turn import Turn
-from recall.index.sync import SyncReport
-from recall.search.delivery import Delivery, PrefetchEvent
-from recall.search.types import Coverage, Drop, Hit, Recall
+from recall.search.types import Drop
 from recall.store.frontmatter import Frontmatter, joined
 from recall.store.layout import Located, describe
 from recall.store.topics import Topic, parse_entries
 from recall.text.markup import one_line, visible
+
+if TYPE_CHECKING:  # each command loads what it needs
+    from recall.apps.accounts import Account
+    from recall.apps.demo import Answer
+    from recall.apps.evaluate import Evaluation
+    from recall.apps.turn import Turn
+    from recall.index.sync import SyncReport
+    from recall.search.delivery import Delivery, PrefetchEvent
+    from recall.search.types import Coverage, Hit, Recall
 
 Lines = Iterator[Text]
 
@@ -206,6 +210,9 @@ def _date(seconds: float) -> str:
 
 def evaluation(done: Evaluation, *, ranking: str, seconds: float) -> Lines:
     """What `recall eval` prints: one row a kind of question, the last for all."""
+    from recall.apps.evaluate import injection_stats
+    from recall.apps.metrics import NAMES, by_kind, measure
+
     rows = [("kind", "queries", *NAMES)]
     for kind, judged in (*by_kind(done.judged).items(), ("all", done.judged)):
         rows.append((clean(kind), str(len(judged)), *map(_figure, measure(judged).values())))
@@ -265,6 +272,8 @@ def summary(answers: Sequence[Answer]) -> Text:
     """The last line of `recall demo`."""
     right = sum(given.is_right for given in answers)
     firsts = [given.turn.first.latency_s for given in answers if given.turn.first is not None]
+    from recall.apps.demo import BUDGET_S
+
     in_time = sum(seconds <= BUDGET_S for seconds in firsts)
     timed = f"{in_time} of {_count(len(firsts), 'first delivery', 'first deliveries')} within {BUDGET_S * 1000:.0f} ms"
     return Text.assemble((f"{right} of {len(answers)} questions answered rightly; {timed}", "bold"))

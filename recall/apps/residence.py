@@ -41,7 +41,7 @@ class Place(msgspec.Struct, frozen=True):
     user_root: Name = ""
 
 
-class Request(Place, frozen=True):
+class Request(Place, frozen=True, kw_only=True):
     """One line of a client.
 
     Attributes:
@@ -168,7 +168,9 @@ class Memories:
 
 def _resolved(place: Place) -> _Key:
     project = Path(place.project)
-    if not project.is_absolute() or any(name and not Path(name).is_absolute() for name in (place.root, place.user_root)):
+    if not project.is_absolute() or any(
+        name and not Path(name).is_absolute() for name in (place.root, place.user_root)
+    ):
         raise RecallError("a request names a project, and all folders from the root on")
     config = load_config(project)
     chosen = find(place.root or None, project=project, layout=place.layout or None, config=config).chosen
@@ -189,13 +191,13 @@ class Told:
     Attributes:
         delivery: None for nothing.
         session: the host's name for the conversation.
-        place: which memory answered.
+        root: the memory that answered.
         ms: how long it took.
     """
 
     delivery: Delivery | None
     session: str
-    place: Place
+    root: Path
     ms: float
 
     def reply(self) -> dict[str, object]:
@@ -219,19 +221,19 @@ class Sessions:
     def __init__(self, most: int = _MOST_SESSIONS) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, Place], PrefetchSession] = OrderedDict()
+        self._known: OrderedDict[tuple[str, Path], PrefetchSession] = OrderedDict()
 
-    def surfaced(self, session: str, place: Place) -> frozenset[str]:
+    def surfaced(self, session: str, root: Path) -> frozenset[str]:
         """Ids of the topics that the session was told and still has."""
         with self._lock:
-            known = self._known.get((session, place))
+            known = self._known.get((session, root))
         return known.surfaced if known else frozenset()
 
     def note(self, told: Told) -> None:
         """What was told has reached the model."""
         if not told.session or told.delivery is None:
             return
-        key = (told.session, told.place)
+        key = (told.session, told.root)
         with self._lock:
             known = self._known.pop(key, PrefetchSession())
             self._known[key] = replace(known, surfaced=known.surfaced | ids(told.delivery.recall))
@@ -259,12 +261,12 @@ def recall(memories: Memories, sessions: Sessions, request: Request, *, begun: f
         RecallError: the memory cannot be opened.
         OSError: the memory cannot be opened.
     """
-    place = request.place
-    exclude = sessions.surfaced(request.session, place).union(request.exclude)
-    with memories.lease(place) as memory:
+    with memories.lease(request.place) as memory:
+        root = memory.located.chosen.root
+        exclude = sessions.surfaced(request.session, root).union(request.exclude)
         handle = memory.prefetch(request.query, exclude=exclude)
         try:
             delivery = handle.first(max(0.0, request.timeout_ms / 1000 - (time.monotonic() - begun)))
         finally:
             handle.close()
-    return Told(delivery, request.session, place, round((time.monotonic() - begun) * 1000, 1))
+    return Told(delivery, request.session, root, round((time.monotonic() - begun) * 1000, 1))

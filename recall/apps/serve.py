@@ -31,6 +31,22 @@ _LOOK_S: Final = 30.0
 Reply = Mapping[str, object]
 
 
+def usual_socket() -> Path:
+    """Where hooks look for the process of this user and these settings.
+
+    Raises:
+        RecallError: this system has no Unix sockets.
+        OSError: the folder cannot be made, or is not the user's alone.
+    """
+    _need_unix_sockets()
+    return Path(protocol.socket_file(os.environ))
+
+
+def _need_unix_sockets() -> None:
+    if not hasattr(socket, "AF_UNIX"):
+        raise RecallError("recall serve needs Unix sockets, which this system does not offer to Python")
+
+
 def serve(file: Path, *, idle_s: float, on_ready: Callable[[Path], object]) -> None:
     """Answers at the socket until nobody asked for a while, a client or SIGTERM ends it, or the socket is taken away.
 
@@ -44,13 +60,12 @@ def serve(file: Path, *, idle_s: float, on_ready: Callable[[Path], object]) -> N
         RecallError: this system has no Unix sockets.
         OSError: the socket cannot be made.
     """
-    if not hasattr(socket, "AF_UNIX"):
-        raise RecallError("recall serve needs Unix sockets, which this system does not offer to Python")
+    _need_unix_sockets()
     protocol.make_private(str(file.parent))
     with exclusive(file.with_name(f"{file.name}.lock"), timeout_s=0):
         with suppress(FileNotFoundError):
             file.unlink()  # nobody listens there: whoever did held the lock
-        with _Server(file) as server:
+        with Server(file) as server:
             previous = [signal.signal(number, lambda *_: server.stop()) for number in (signal.SIGTERM, signal.SIGINT)]
             try:
                 on_ready(file)
@@ -60,7 +75,7 @@ def serve(file: Path, *, idle_s: float, on_ready: Callable[[Path], object]) -> N
                     signal.signal(number, handler)
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     """Accepts connections, a daemon thread each."""
 
     daemon_threads = True
@@ -82,7 +97,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             os.umask(before)
         self._inode = file.stat().st_ino
 
-    def run(self, idle_s: float) -> None:
+    def run(self, idle_s: float, *, look_s: float = _LOOK_S) -> None:
         """Accepts until it is stopped, idle for that long, or out of reach."""
         with selectors.DefaultSelector() as waiting:
             waiting.register(self, selectors.EVENT_READ)
@@ -91,7 +106,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
                 left = self.active_at + idle_s - time.monotonic()
                 if left <= 0:
                     return
-                if any(key.fileobj is self for key, _ in waiting.select(min(left, _LOOK_S))):
+                if any(key.fileobj is self for key, _ in waiting.select(min(left, look_s))):
                     self.handle_request()
 
     def stop(self) -> None:
@@ -134,7 +149,7 @@ class _Conversation(socketserver.StreamRequestHandler):
     """One connection: requests and replies, a line each, until the client goes or falls silent."""
 
     timeout = _SILENCE_S
-    server: _Server
+    server: Server
 
     def setup(self) -> None:
         super().setup()

@@ -1,4 +1,4 @@
-"""An answer by words alone from the index as it is: for a hook without a resident process, which has no time to look."""
+"""An answer by words alone from the index as it is, for a hook that finds no resident process."""
 
 import time
 from pathlib import Path

@@ -35,6 +35,12 @@ EMBEDDED: Final = 1
 UNUSABLE: Final = 2
 """State of a topic that the model gave no usable vector for, for all of it or for a part."""
 
+NEXT: Final = "(SELECT value + 1 FROM meta WHERE key = 'generation')"
+"""In SQL, the number that the running transaction will get: whoever changes a topic notes it in `changed`."""
+
+REMEMBERED: Final = 10_000
+"""Commits for which the catalog knows which topics were taken out."""
+
 _GREATEST: Final = 2**63 - 1  # of what SQLite can hold; dates after 2262 and some file systems' numbers are greater
 _VARIABLES: Final = 500  # in one statement
 
@@ -43,8 +49,12 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE topics (
     doc INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
     inode INTEGER NOT NULL, digest BLOB NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL, type TEXT,
-    body TEXT NOT NULL, modified REAL NOT NULL, links TEXT NOT NULL, warnings TEXT NOT NULL, embedded INTEGER NOT NULL
+    body TEXT NOT NULL, modified REAL NOT NULL, links TEXT NOT NULL, warnings TEXT NOT NULL, embedded INTEGER NOT NULL,
+    changed INTEGER NOT NULL
 );
+CREATE INDEX topics_changed ON topics (changed);
+CREATE TABLE removed (doc INTEGER NOT NULL, changed INTEGER NOT NULL);
+CREATE INDEX removed_changed ON removed (changed);
 CREATE INDEX topics_odd ON topics (path) WHERE warnings != '[]';
 CREATE INDEX topics_pending ON topics (embedded, mtime_ns DESC);
 CREATE TABLE chunks (
@@ -333,7 +343,7 @@ class Catalog:
         with self.transaction() as write:
             write.execute("DELETE FROM chunks")
             write.execute("DELETE FROM vectors")
-            write.execute("UPDATE topics SET embedded = 0")
+            write.execute(f"UPDATE topics SET embedded = 0, changed = {NEXT}")  # noqa: S608 - a constant
             set_meta(write, {"encoder": fingerprint, "dim": str(dim), "vectors": vectors, "rows": "0"})
             advance(write)
 
@@ -357,6 +367,7 @@ def advance(write: sqlite3.Connection, *, words: bool = False) -> None:
         words: whether topics or their words changed, not only vectors.
     """
     write.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation' OR (? AND key = 'words')", (words,))
+    write.execute(f"DELETE FROM removed WHERE changed < {NEXT} - ?", (REMEMBERED + 1,))  # noqa: S608 - a constant
 
 
 def put_record(write: sqlite3.Connection, record: Record) -> None:
@@ -365,7 +376,7 @@ def put_record(write: sqlite3.Connection, record: Record) -> None:
     mtime_ns, size, inode = _stamp(record.source)
     drop_paths(write, [topic.path])
     write.execute(
-        "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        f"INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, {NEXT})",  # noqa: S608 - a constant
         (
             record.doc, topic.path, mtime_ns, size, inode, record.digest, topic.title, topic.description, topic.type,
             topic.body, topic.modified, _json(topic.links), _json(record.warnings),
@@ -376,9 +387,9 @@ def put_record(write: sqlite3.Connection, record: Record) -> None:
 def move_record(write: sqlite3.Connection, record: Record) -> None:
     """Notes a new path or new times of a topic whose text stayed, and what depends on them."""
     topic = record.topic
+    columns = "path = ?, mtime_ns = ?, size = ?, inode = ?, type = ?, modified = ?, warnings = ?"
     write.execute(
-        "UPDATE topics SET path = ?, mtime_ns = ?, size = ?, inode = ?, type = ?, modified = ?, warnings = ? "
-        "WHERE doc = ?",
+        f"UPDATE topics SET {columns}, changed = {NEXT} WHERE doc = ?",  # noqa: S608 - constants
         (topic.path, *_stamp(record.source), topic.type, topic.modified, _json(record.warnings), record.doc),
     )
 
@@ -390,5 +401,6 @@ def _json(texts: Sequence[str]) -> str:
 def drop_paths(write: sqlite3.Connection, paths: Iterable[str]) -> None:
     """Takes topics out, with their chunks; vectors stay until they are collected."""
     for path in paths:
+        write.execute(f"INSERT INTO removed SELECT doc, {NEXT} FROM topics WHERE path = ?", (path,))  # noqa: S608 - same
         write.execute("DELETE FROM chunks WHERE doc IN (SELECT doc FROM topics WHERE path = ?)", (path,))
         write.execute("DELETE FROM topics WHERE path = ?", (path,))

@@ -296,9 +296,8 @@ class Collection:
         last, generation = self._snapshot, catalog.generation()
         if last is not None and last.shows(catalog, generation):
             return last
-        opened = {segment.name: segment for segment, _ in last.segments} if last is not None else {}
         try:
-            taken = take_snapshot(catalog, self.scope, opened=opened)
+            taken = take_snapshot(catalog, self.scope, last=last)
         except IndexFormatError:
             if catalog.generation() == generation:
                 raise

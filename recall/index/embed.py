@@ -17,7 +17,7 @@ import numpy as np
 
 from recall.errors import EncoderError, IndexFormatError
 from recall.index.base import Encoder, Vector, Vectors, check_vectors, usable
-from recall.index.catalog import EMBEDDED, NO_VECTOR, UNUSABLE, Catalog, Pending, advance, set_meta
+from recall.index.catalog import EMBEDDED, NEXT, NO_VECTOR, UNUSABLE, Catalog, Pending, advance, set_meta
 from recall.index.neighbours import Neighbours
 from recall.index.sync import Progress, SyncReport
 from recall.index.vectors import VectorFile, is_unit
@@ -231,7 +231,8 @@ def _stored_rows(catalog: Catalog, source: _Source, digests: Mapping[str, bytes]
 def _put_chunks(write: sqlite3.Connection, doc: int, rows: Sequence[int | None]) -> None:
     """Notes a topic's vectors, None where there is none, unless the topic changed while they were made."""
     state = UNUSABLE if None in rows else EMBEDDED
-    if write.execute("UPDATE topics SET embedded = ? WHERE doc = ?", (state, doc)).rowcount:
+    update = f"UPDATE topics SET embedded = ?, changed = {NEXT} WHERE doc = ?"  # noqa: S608 - a constant
+    if write.execute(update, (state, doc)).rowcount:
         chunks = [(doc, number, row) for number, row in enumerate(rows) if row is not None]
         write.executemany("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", chunks)
 

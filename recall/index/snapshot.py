@@ -3,59 +3,92 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
 from recall.index.base import Vectors
-from recall.index.catalog import EMBEDDED, Catalog
+from recall.index.catalog import REMEMBERED, Catalog
 from recall.index.embed import stored_vectors
 from recall.index.postings import Segment
 from recall.index.sync import segment_file
-from recall.store.topics import MemoryType, Scope, Topic
-
-TYPES: Final[tuple[MemoryType | None, ...]] = (None, *MemoryType)
-"""Kinds by their code in `Snapshot.types`."""
+from recall.index.table import Table, follow, places_of
+from recall.store.topics import Scope, Topic
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Arrays over the topics of one root; a topic's position in them is its place in the order of `docs`.
+    """One root at one commit.
 
     Attributes:
         scope: whose memory it is.
         generation: number of the commit that it shows.
         encoder: fingerprint of the model that made the vectors, "" for none.
-        docs: document numbers, rising, shape (n,).
-        paths: path of each topic.
-        types: code of each topic's kind in TYPES, shape (n,).
-        mtimes: modification times in seconds, shape (n,).
-        embedded: which topics have their vectors, shape (n,).
+        vectors: name of the file of vectors, "" for none.
+        table: its topics and chunks; a topic's position is its place in there.
         segments: postings, each with the position of every slot, -1 where the topic is gone.
-        chunk_owner: position of each chunk's topic, rising, shape (m,).
-        chunk_number: number of each chunk in its topic, rising; a chunk without a vector is missing, shape (m,).
-        chunk_row: row of each chunk's vector, shape (m,).
-        chunks_by_row: numbers of the chunks in the order of their rows, shape (m,).
         rows: vectors, shape (rows, dim); may hold rows that no chunk uses.
     """
 
     scope: Scope
     generation: int
     encoder: str
-    docs: NDArray[np.int64]
-    paths: tuple[str, ...]
-    types: NDArray[np.int8]
-    mtimes: NDArray[np.float64]
-    embedded: NDArray[np.bool_]
+    vectors: str
+    table: Table
     segments: tuple[tuple[Segment, NDArray[np.int64]], ...]
-    chunk_owner: NDArray[np.int64]
-    chunk_number: NDArray[np.int64]
-    chunk_row: NDArray[np.int64]
-    chunks_by_row: NDArray[np.int64]
     rows: Vectors
     _catalog: Catalog
+
+    @property
+    def docs(self) -> NDArray[np.int64]:
+        """Document numbers, rising, shape (n,)."""
+        return self.table.docs
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Path of each topic."""
+        return self.table.paths
+
+    @property
+    def types(self) -> NDArray[np.int8]:
+        """Code of each topic's kind in TYPES, shape (n,)."""
+        return self.table.types
+
+    @property
+    def mtimes(self) -> NDArray[np.float64]:
+        """Modification times in seconds, shape (n,)."""
+        return self.table.mtimes
+
+    @property
+    def embedded(self) -> NDArray[np.bool_]:
+        """Which topics have their vectors, shape (n,)."""
+        return self.table.embedded
+
+    @property
+    def chunk_owner(self) -> NDArray[np.int64]:
+        """Position of each chunk's topic, rising, shape (m,)."""
+        return self.table.chunk_owner
+
+    @property
+    def chunk_number(self) -> NDArray[np.int64]:
+        """Number of each chunk in its topic, rising; a chunk without a vector is missing; shape (m,)."""
+        return self.table.chunk_number
+
+    @property
+    def chunk_row(self) -> NDArray[np.int64]:
+        """Row of each chunk's vector, shape (m,)."""
+        return self.table.chunk_row
+
+    @cached_property
+    def chunks_by_row(self) -> NDArray[np.int64]:
+        """Numbers of the chunks in the order of their rows, shape (m,)."""
+        return np.argsort(self.table.chunk_row, kind="stable")
+
+    def precedes(self, catalog: Catalog, meta: Mapping[str, str]) -> bool:
+        """Whether the catalog, whose settings are given, still tells all that changed since this snapshot."""
+        same = self._catalog is catalog and (self.encoder, self.vectors) == (meta["encoder"], meta["vectors"])
+        return same and int(meta["generation"]) - self.generation <= REMEMBERED
 
     def __len__(self) -> int:
         """How many topics it holds."""
@@ -86,51 +119,52 @@ class Snapshot:
         return path if self.scope is Scope.PROJECT else f"{self.scope}:{path}"
 
 
-def take_snapshot(catalog: Catalog, scope: Scope, *, opened: Mapping[str, Segment]) -> Snapshot:
+def take_snapshot(catalog: Catalog, scope: Scope, *, last: Snapshot | None = None) -> Snapshot:
     """The catalog's present state.
 
     Args:
         catalog: what to show.
         scope: whose memory it is.
-        opened: segments that an earlier snapshot has opened, by name.
+        last: an earlier snapshot; what did not change since is taken from it, so that a small change costs little.
 
     Raises:
         IndexFormatError: something is damaged or missing; the derived data has to be rebuilt.
     """
     with catalog.reading() as read:
         meta: dict[str, str] = dict(read("SELECT key, value FROM meta"))
-        topics = read("SELECT doc, path, type, mtime_ns, embedded FROM topics ORDER BY doc")
-        chunks = read("SELECT doc, number, vector FROM chunks ORDER BY doc, number")
+        if last is not None and not last.precedes(catalog, meta):
+            last = None
+        since = (-1 if last is None else last.generation,)
+        columns = "SELECT doc, path, type, mtime_ns, embedded FROM topics"
+        topics = read(f"{columns} WHERE changed > ? ORDER BY doc", since)
+        chunks = read(
+            "SELECT chunks.doc, number, vector FROM topics JOIN chunks ON chunks.doc = topics.doc "
+            "WHERE changed > ? ORDER BY chunks.doc, number",
+            since,
+        )
+        gone = [doc for (doc,) in read("SELECT doc FROM removed WHERE changed > ?", since)] if last else []
         names = [name for (name,) in read("SELECT name FROM segments")]
-    docs = np.fromiter((row[0] for row in topics), np.int64, len(topics))
-    codes = {kind: code for code, kind in enumerate(TYPES)}
-    rows = stored_vectors(catalog, meta)
-    segments = [opened.get(name) or Segment.open(segment_file(catalog, name)) for name in names]
-    table = np.asarray(chunks, np.int64).reshape(len(chunks), 3)
-    if len(chunks) and int(table[:, 2].max()) >= len(rows):
+    rows, fresh = stored_vectors(catalog, meta), Table.of(topics, chunks)
+    if len(chunks) and int(fresh.chunk_row.max()) >= len(rows):
         raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: shorter than the catalog says")
+    known = {segment.name: (segment, positions) for segment, positions in last.segments} if last else {}
+    table, moved = last.table.updated(np.asarray(gone, np.int64), fresh) if last else (fresh, fresh.docs)
     return Snapshot(
         scope=scope,
         generation=int(meta["generation"]),
         encoder=meta["encoder"],
-        docs=docs,
-        paths=tuple(row[1] for row in topics),
-        types=np.fromiter((codes[row[2]] for row in topics), np.int8, len(topics)),
-        mtimes=np.fromiter((row[3] / 1e9 for row in topics), np.float64, len(topics)),
-        embedded=np.fromiter((row[4] == EMBEDDED for row in topics), np.bool_, len(topics)),
-        segments=tuple((segment, _positions(docs, segment.docs)) for segment in segments),
-        chunk_owner=np.searchsorted(docs, table[:, 0]),
-        chunk_number=table[:, 1],
-        chunk_row=table[:, 2],
-        chunks_by_row=np.argsort(table[:, 2], kind="stable"),
+        vectors=meta["vectors"],
+        table=table,
+        segments=tuple(
+            (known[name][0], follow(moved, known[name][1]))
+            if name in known
+            else _placed(Segment.open(segment_file(catalog, name)), table)
+            for name in names
+        ),
         rows=rows,
         _catalog=catalog,
     )
 
 
-def _positions(docs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each wanted number in the rising `docs`, -1 where it is not there."""
-    if not len(docs):
-        return np.full(len(wanted), -1, np.int64)
-    places = np.minimum(np.searchsorted(docs, wanted), len(docs) - 1)
-    return np.where(docs[places] == wanted, places, -1)
+def _placed(segment: Segment, table: Table) -> tuple[Segment, NDArray[np.int64]]:
+    return segment, places_of(table.docs, segment.docs)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.index.postings import DESCRIPTION, HEAD, TITLE, Segment, body_head
-from recall.index.snapshot import TYPES, Snapshot
+from recall.index.snapshot import Snapshot
+from recall.index.table import TYPES
 from recall.search.types import Hit
 from recall.store.topics import MemoryType, Topic
 from recall.text.tokens import normalise, terms, tokenize

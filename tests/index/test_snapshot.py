@@ -1,16 +1,21 @@
 """What a search looks at: one commit, whole, whatever is written meanwhile."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recall.errors import IndexFormatError
 from recall.index.catalog import Catalog
 from recall.index.collection import Collection
 from recall.index.hashing import HashingEncoder
-from recall.index.snapshot import TYPES, take_snapshot
+from recall.index.snapshot import take_snapshot
+from recall.index.table import TYPES, Table, follow, places_of
 from recall.store.topics import MemoryType, Scope
 
 
@@ -124,5 +129,61 @@ def test_vectors_that_are_missing_on_the_disk_are_damage(index: Collection) -> N
     file.unlink()
     catalog = Catalog(index.folder, index.root)
     with pytest.raises(IndexFormatError, match=r"shorter"):
-        take_snapshot(catalog, Scope.USER, opened={})
+        take_snapshot(catalog, Scope.USER)
     catalog.close()
+
+
+STEPS = st.tuples(st.sampled_from(["write", "long", "delete", "move", "words", "vectors"]), st.integers(0, 5))
+
+
+def take_step(index: Collection, deed: str, number: int) -> None:
+    file = index.root / f"topic {number}.md"
+    if deed in {"write", "long"}:
+        write(index, file.name, long_text(f"n{number}") if deed == "long" else f"short {number}", kind="user")
+    elif deed == "delete":
+        file.unlink(missing_ok=True)
+    elif deed == "move" and file.exists():
+        file.rename(index.root / f"topic {(number + 1) % 6}.md")
+    elif deed == "words":
+        index.sync_words()
+    elif deed == "vectors":
+        index.sync_vectors(HashingEncoder(32), limit=5)
+
+
+@settings(max_examples=30)
+@given(steps=st.lists(STEPS, max_size=12))
+def test_a_snapshot_made_from_the_last_one_is_that_of_a_new_reading(steps: Sequence[tuple[str, int]]) -> None:
+    with TemporaryDirectory() as base:
+        (root := Path(base, "memory")).mkdir()
+        index = Collection(root, Scope.USER, cache=Path(base, "cache"), max_file_bytes=1 << 20)
+        for deed, number in steps:
+            take_step(index, deed, number)
+            stepped = index.snapshot()
+            catalog = Catalog(index.folder, index.root)
+            fresh = take_snapshot(catalog, Scope.USER)
+            for field in fields(Table):
+                assert list(getattr(stepped.table, field.name)) == list(getattr(fresh.table, field.name)), field.name
+            assert [segment.name for segment, _ in stepped.segments] == [segment.name for segment, _ in fresh.segments]
+            for (_, one), (_, other) in zip(stepped.segments, fresh.segments, strict=True):
+                assert one.tolist() == other.tolist()
+            catalog.close()
+        index.close()
+
+
+def test_positions_follow_a_table_that_loses_gains_and_renews_topics() -> None:
+    rows = [(doc, f"{doc}.md", None, 0, 0) for doc in (2, 4, 6, 8)]
+    before = Table.of(rows, [(2, 0, 0), (4, 0, 1), (4, 1, 2), (8, 0, 3)])
+    fresh = Table.of([(6, "6.md", "user", 10**9, 1), (9, "9.md", None, 0, 1)], [(6, 0, 4), (9, 0, 5)])
+    after, moved = before.updated(np.asarray([4, 5]), fresh)
+    assert after.docs.tolist() == [2, 6, 8, 9]
+    assert after.paths == ("2.md", "6.md", "8.md", "9.md")
+    assert (after.types.tolist(), after.mtimes.tolist()) == ([0, 1, 0, 0], [0.0, 1.0, 0.0, 0.0])
+    assert list(zip(after.chunk_owner.tolist(), after.chunk_row.tolist(), strict=True)) == [
+        (0, 0),
+        (1, 4),
+        (2, 3),
+        (3, 5),
+    ]
+    assert moved.tolist() == [0, -1, 1, 2]
+    assert follow(moved, np.asarray([3, -1, 1, 2])).tolist() == [2, -1, -1, 1]
+    assert places_of(after.docs, np.asarray([8, 3])).tolist() == [2, -1]

@@ -1,0 +1,142 @@
+"""What it costs to keep the index true: nothing changed, one file changed, everything new.
+
+Nothing changed is compared with a plain walk that stats. For one changed file the walk is taken apart: the bare look at
+the folder (`Collection.scan`) is measured in every round and subtracted, and so, as a second figure, is a whole
+refresh that finds nothing. The first index with the real model is compared with the processor time that the model
+itself took in the same run. Sizes are those of the files on disk.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from bench.encoders import Metered, Standin
+from bench.runner import Figure, arguments, compared, interleaved, record, summary, timed
+from bench.workspace import Workspace, notes, workbench
+from recall.index.collection import Collection
+from recall.index.onnx import OnnxEncoder
+
+
+def main() -> None:
+    """Measures every size and records it; sizes are compared with the first one."""
+    parser = arguments(__doc__)
+    parser.add_argument("--topics", type=int, action="append", help="1000, 10000 and 100000 unless given")
+    parser.add_argument("--first", type=int, help="notes of the first index with the real model; 1000")
+    options = parser.parse_args()
+    sizes = options.topics or ([300, 1000] if options.quick else [1000, 10_000, 100_000])
+    repeats = 5 if options.quick else 15
+    smallest: dict[str, float] = {}
+    with workbench(options.work) as work:
+        for count in sizes:
+            space = notes(work, count)
+            built = space.index()
+            print(f"{count:,} topics: index brought up to date in {built}", flush=True)
+            with closing(space.collection()) as collection:
+                figures = [unchanged(space, collection, repeats)]
+                figures += one_changed(space, collection, repeats, smallest, sizes[0])
+                figures += index_size(space, collection)
+            record("reindex", figures, topics=count, quick=options.quick)
+        count = options.first or (50 if options.quick else 1000)
+        record("first_index", first_index(notes(work, count)), topics=count, quick=options.quick)
+
+
+def unchanged(space: Workspace, collection: Collection, repeats: int) -> Figure:
+    """A refresh that finds nothing to do against os.walk and os.stat of every file."""
+    cases: dict[str, Callable[[int], float | None]] = {
+        "refresh": lambda _: timed(collection.sync_words),
+        "walk": lambda _: timed(lambda: _walk(space.root)),
+    }
+    found = interleaved(cases, range(repeats + 1))
+    return compared(
+        "refresh, nothing changed", found["refresh"][1:], against="os.walk, os.stat", baseline=found["walk"][1:]
+    )
+
+
+def _walk(root: Path) -> int:
+    """Bytes of all files, by the fastest plain way there is."""
+    return sum(os.stat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(root) for name in names)  # noqa: PTH116, PTH118
+
+
+def one_changed(
+    space: Workspace, collection: Collection, repeats: int, smallest: dict[str, float], first: int
+) -> list[Figure]:
+    """One changed file: words, vectors and a new snapshot, with the look at the folder taken apart.
+
+    Args:
+        space: the notes.
+        collection: their index, up to date.
+        repeats: how many files to change, one after the other; they get their old text back.
+        smallest: medians at the smallest size; filled by the first call.
+        first: the smallest size.
+    """
+    encoder = Standin()
+    files = sorted(space.root.rglob("*.md"))
+    chosen = [files[at * len(files) // (repeats + 1)] for at in range(repeats + 1)]
+    before = {file: file.read_bytes() for file in chosen}
+    cases: dict[str, Callable[[Path], float | None]] = {
+        "changed": lambda file: _after_edit(collection, encoder, file),
+        "nothing": lambda _: timed(lambda: _brought_up(collection, encoder)),
+        "scan": lambda _: timed(collection.scan),
+    }
+    try:
+        found = {name: values[1:] for name, values in interleaved(cases, chosen).items()}
+    finally:
+        for file, text in before.items():
+            file.write_bytes(text)
+        _brought_up(collection, encoder)
+    return [
+        _apart(found["changed"], found[name], f"one changed file, without {what}", smallest, first)
+        for name, what in (("scan", "the look at the folder"), ("nothing", "a refresh that finds nothing"))
+    ]
+
+
+def _after_edit(collection: Collection, encoder: Standin, file: Path) -> float:
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(f"\n- changed at {time.time_ns()}\n")
+    return timed(lambda: _brought_up(collection, encoder))
+
+
+def _brought_up(collection: Collection, encoder: Standin) -> None:
+    collection.sync_words()
+    collection.sync_vectors(encoder)
+    collection.snapshot()
+
+
+def _apart(whole: list[float], part: list[float], name: str, smallest: dict[str, float], first: int) -> Figure:
+    rest = summary([each - other for each, other in zip(whole, part, strict=True)], scale=1e3)
+    base = smallest.setdefault(name, rest["p50"])
+    return Figure(name, "ms", rest, f"{first:,} topics", {"p50": rest["p50"] / base})
+
+
+def index_size(space: Workspace, collection: Collection) -> list[Figure]:
+    """Bytes of derived data."""
+    size = sum(file.stat().st_size for file in collection.folder.iterdir() if file.is_file())
+    chunks = len(collection.snapshot().chunk_row)
+    return [
+        Figure(
+            "index", "bytes a topic", {"value": size / space.count}, "the notes", {"value": size / space.text_bytes}
+        ),
+        Figure("chunks", "a topic", {"value": chunks / space.count}),
+    ]
+
+
+def first_index(space: Workspace) -> list[Figure]:
+    """Processor seconds of a first index with the real model, and what of it the model took."""
+    encoder = Metered(OnnxEncoder())
+    encoder.encode_query("warm-up")
+    with tempfile.TemporaryDirectory(dir=space.root.parent) as cache:
+        start = time.process_time()
+        with space.open(encoder, config=space.config(cache=Path(cache))) as memory:
+            memory.reindex()
+        spent = time.process_time() - start
+    scale = 1000 / space.count
+    ratio = {"value": spent / encoder.cpu_s}
+    print(f"{encoder.texts} chunks of {space.count} notes encoded")
+    return [Figure("first index", "CPU s per 1,000 notes", {"value": spent * scale}, "the bare encoder", ratio)]
+
+
+if __name__ == "__main__":
+    main()
