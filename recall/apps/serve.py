@@ -154,6 +154,7 @@ class _Conversation(socketserver.StreamRequestHandler):
     def setup(self) -> None:
         super().setup()
         self._told: Told | None = None
+        self._last = False
 
     def handle(self) -> None:
         with suppress(TimeoutError, ConnectionError):
@@ -162,6 +163,8 @@ class _Conversation(socketserver.StreamRequestHandler):
                 reply = self._answer(line) if whole else {"error": "the request is too long or broke off"}
                 if reply is not None:
                     self.wfile.write(msgspec.json.encode({"v": protocol.VERSION, **reply}) + b"\n")
+                if self._last:
+                    self.server.stop()
                 if not whole:
                     return
 
@@ -195,5 +198,5 @@ class _Conversation(socketserver.StreamRequestHandler):
                 server.sessions.compacted(request.session)
                 return {}
             case "shutdown":
-                server.stop()
+                self._last = True  # the process ends once the client has its reply
                 return {}

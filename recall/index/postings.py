@@ -69,7 +69,7 @@ class Document:
 
 
 class Postings(NamedTuple):
-    """Where one term stands: parallel arrays, one place a document of the segment.
+    """Where some terms stand: parallel arrays, one place a term and document of the segment.
 
     Attributes:
         slots: places of the documents in the segment.
@@ -231,7 +231,7 @@ class Segment:
 
     def containing(self, part: str) -> list[int]:
         """Numbers of the terms that hold `part` (of three characters or more) anywhere, by the trigram table."""
-        candidates: NDArray[np.int32] | None = None
+        candidates: NDArray[Any] | None = None
         grams = self._arrays["grams"]
         for gram in sorted(_grams(part)):
             at = int(np.searchsorted(grams, gram))
@@ -240,16 +240,20 @@ class Segment:
             found = self._arrays["gram_terms"][slice(*self._arrays["gram_starts"][at : at + 2])]
             candidates = found if candidates is None else np.intersect1d(candidates, found, assume_unique=True)
             if not len(candidates):
-                return []
-        if candidates is None:
-            return []
+                break
+        numbers: list[int] = [] if candidates is None else candidates.tolist()
+        if len(part) == _GRAM:
+            return numbers
         wanted = part.encode("utf-8", "surrogatepass")
-        return [int(number) for number in candidates if wanted in self._term(int(number))]
+        return [number for number in numbers if wanted in self._term(number)]
 
-    def postings(self, number: int) -> Postings:
-        """Where the term of that number stands."""
-        place = slice(*self._arrays["starts"][number : number + 2])
-        return Postings(self._arrays["slots"][place], self._arrays["counts"][place], self._arrays["fields"][place])
+    def postings(self, numbers: Sequence[int]) -> Postings:
+        """Where the terms of these numbers stand, one term after the other; a slot comes once for each of them."""
+        chosen = np.asarray(numbers, np.int64)
+        starts, stops = self._arrays["starts"][chosen], self._arrays["starts"][chosen + 1]
+        sizes = stops - starts
+        places = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        return Postings(self._arrays["slots"][places], self._arrays["counts"][places], self._arrays["fields"][places])
 
     def _term(self, number: int) -> bytes:
         start, stop = self._arrays["offsets"][number : number + 2]

@@ -96,11 +96,10 @@ def _heuristic(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
     for token in tokens:
         flags = np.zeros(len(snapshot), np.uint8)
         for segment, positions in snapshot.segments:
-            for number in _matching(segment, token):
-                slots, _, fields = segment.postings(number)
-                where = positions[slots]
-                alive = where >= 0
-                flags[where[alive]] |= fields[alive]
+            slots, _, fields = segment.postings(_matching(segment, token))
+            where = positions[slots]
+            for flag in _WEIGHTS:
+                flags[where[(where >= 0) & (fields & flag > 0)]] |= flag
         points += _FIELD_SCORES[flags]
     bonus = np.asarray([_type_bonus(tokens, kind) for kind in TYPES], np.int32)
     points[points > 0] += bonus[snapshot.types[points > 0]]
@@ -133,7 +132,7 @@ def _occurrences(snapshot: Snapshot, word: str) -> _Occurrences:
     for segment, places in snapshot.segments:
         number = segment.find(word)
         if number is not None:
-            found = segment.postings(number)
+            found = segment.postings([number])
             where = places[found.slots]
             alive = (where >= 0) & (found.counts > 0)
             positions.append(where[alive])

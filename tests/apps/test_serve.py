@@ -94,7 +94,7 @@ def prompted(ask: Ask, place: dict[str, str]) -> Ask:
     """Prompts about the three topics."""
 
     def prompt(query: str, **more: object) -> dict[str, Any]:
-        return ask("prompt", query=query, timeout_ms=PATIENT_MS, **{**place, **more})
+        return ask("prompt", **{"query": query, "timeout_ms": PATIENT_MS, **place, **more})
 
     return prompt
 
@@ -248,14 +248,14 @@ def test_a_socket_that_another_took_over_is_left_alone(tmp_path_factory: pytest.
     assert file.exists()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can become another user")
 def test_another_user_is_refused() -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"\0recall-test-{os.getpid()}")  # a name that no folder guards
         listening.listen()
         name = repr(listening.getsockname())
-        code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({name}); s.recv(1)"
-        with subprocess.Popen([sys.executable, "-c", code], user=65534, cwd="/") as stranger:
+        code = f"import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect({name}); s.recv(1)"
+        with subprocess.Popen([sys.executable, "-c", code], cwd="/") as stranger:
             connection, _ = listening.accept()
             with connection:
                 assert not protocol.is_own(connection)

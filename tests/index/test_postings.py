@@ -50,7 +50,7 @@ def contents(segment: Segment) -> dict[str, dict[int, tuple[int, int]]]:
     for term in segment.terms():
         number = segment.find(term)
         assert number is not None
-        slots, counts, fields = segment.postings(number)
+        slots, counts, fields = segment.postings([number])
         places = zip(segment.docs[slots].tolist(), counts.tolist(), fields.tolist(), strict=True)
         found[term] = {doc: (count, field) for doc, count, field in places}
     return found
@@ -128,7 +128,7 @@ def test_terms_are_in_byte_order_and_slots_rise(texts: list[tuple[str, str, str]
     encoded = [term.encode() for term in segment.terms()]
     assert encoded == sorted(set(encoded))
     for number in range(segment.size):
-        slots = segment.postings(number).slots.tolist()
+        slots = segment.postings([number]).slots.tolist()
         assert slots
         assert slots == sorted(set(slots))
 
@@ -181,7 +181,7 @@ def test_counts_stop_where_sixteen_bits_end() -> None:
     segment = Segment.build(documents([("", "", "go " * 70_000)]))
     number = segment.find("go")
     assert number is not None
-    assert segment.postings(number).counts.tolist() == [65_535]
+    assert segment.postings([number]).counts.tolist() == [65_535]
     assert segment.lengths.tolist() == [70_000]
 
 

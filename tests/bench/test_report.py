@@ -1,0 +1,29 @@
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.report import latest, render
+
+MACHINE = {
+    "cores": 2, "cpu": "some CPU", "system": "Linux", "python": "3.11", "numpy": "2", "faiss-cpu": "1",
+    "onnxruntime": "1", "tokenizers": "0",
+}  # fmt: skip
+
+
+def run_of(bench: str, topics: int, p50: float) -> dict[str, Any]:
+    figure = {"name": "words", "unit": "ms", "values": {"p50": p50}, "against": "FTS5", "ratios": {"p50": p50 / 2}}
+    head = {"bench": bench, "topics": topics, "quick": False, "seed": 3, "commit": "abc", "time": "2026-01-02T03:04:05"}
+    return {**head, "machine": MACHINE, "figures": [figure]}
+
+
+def test_the_last_line_of_each_benchmark_and_size_counts(tmp_path: Path) -> None:
+    runs = [run_of("latency", 1000, 1.0), run_of("latency", 10, 2.0), run_of("latency", 1000, 3.0)]
+    file = tmp_path / "latency.jsonl"
+    file.write_text("".join(json.dumps(run) + "\n" for run in runs), encoding="utf-8")
+    assert latest([file]) == [runs[1], runs[2]]
+
+
+def test_the_page_has_a_row_a_figure_with_the_ratio_first_and_says_where_it_ran() -> None:
+    page = render([run_of("latency", 1000, 3.0)])
+    assert "| p50 1.5 | FTS5 | words | 1,000 | p50 3 ms | 1 |\n" in page
+    assert "1. latency, 1,000 topics: 2026-01-02, commit abc, seed 3, 2 cores of some CPU, Linux, Python 3.11" in page
