@@ -62,14 +62,13 @@ class Opening:
 
     def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
         """Opens it; folders that were named have to be there."""
-        from recall.apps.render import clean
         from recall.memory.memory import Memory
 
         config = self.config()
         if self.root is not None and not self.locate(config).chosen.exists:
-            raise click.BadParameter(f"there is no folder {clean(self.root)}", param_hint="--root")
+            raise _missing(self.root, "--root")
         if self.user_root is not None and not self.user_root.is_dir():
-            raise click.BadParameter(f"there is no folder {clean(self.user_root)}", param_hint="--user-root")
+            raise _missing(self.user_root, "--user-root")
         return Memory.open(
             self.root,
             project=self.project,
@@ -79,6 +78,12 @@ class Opening:
             background=background,
             on_event=watch,
         )
+
+
+def _missing(folder: Path, option: str) -> click.BadParameter:
+    from recall.apps.render import clean
+
+    return click.BadParameter(f"there is no folder {clean(folder)}", param_hint=option)
 
 
 def _settings(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> dict[str, object]:

@@ -5,6 +5,7 @@ run of letters, marks and numbers gives itself. Source: founding document 000, s
 """
 
 import itertools
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ _CJK: Final = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Script_Extensions=Katakana}"
 _QUERY_RUN: Final = regex.compile(
     rf"(?V1)(?P<cjk>[{_CJK}]+)|(?P<word>[[\p{{L}}\p{{N}}]--[{_CJK}]][[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]{{2,}})"
 )
-_TERM_RUN: Final = regex.compile(rf"(?V1)(?P<cjk>[{_CJK}]+)|[[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]+")
+_ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
+_CJK_RUN: Final = regex.compile(rf"[{_CJK}]+")
+_WORD_RUN: Final = regex.compile(rf"(?V1)[[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]+")
 
 HEAD_TOKENS: Final = 32
 TAIL_TOKENS: Final = 32
@@ -68,8 +71,6 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def _pieces(run: str) -> list[str]:
-    if len(run) <= _LONGEST_TERM:
-        return [run]
     starts = range(0, min(len(run), _LONGEST_RUN) - _OVERLAP, _LONGEST_TERM - _OVERLAP)
     return [run[at : at + _LONGEST_TERM] for at in starts]
 
@@ -81,13 +82,15 @@ def terms(text: str) -> Counter[str]:
     so that a search over terms finds what a search through the text would; only what lies far behind the beginning of
     a run of thousands of characters, and tokens of hundreds of them, can be missed.
     """
-    counts: Counter[str] = Counter()
-    for run in _TERM_RUN.finditer(normalise(text)):
-        cjk = run["cjk"]
-        if cjk is None:
-            counts.update(_pieces(run[0]))
-        elif len(cjk) == 1:
-            counts[cjk] += 1
-        else:
-            counts.update(_pairs(cjk))
+    normalised = normalise(text)
+    plain = normalised.isascii()
+    counts = Counter((_ASCII_RUN if plain else _WORD_RUN).findall(normalised))
+    for run in [term for term in counts if len(term) > _LONGEST_TERM]:
+        times = counts.pop(run)
+        for piece in _pieces(run):
+            counts[piece] += times
+    if not plain:
+        runs = _CJK_RUN.findall(normalised)
+        counts.update(run for run in runs if len(run) == 1)
+        counts.update(itertools.chain.from_iterable(map(_pairs, runs)))
     return counts
