@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from bench.encoders import Hanging
 from bench.generate import SEED, queries
 from bench.runner import REPOSITORY, Figure, arguments, compared, record
 from bench.workspace import Workspace, notes, workbench
-from recall import Drop, EncoderError, LockedError, Memory, RecallError
+from recall import Drop, EncoderError, LockedError, Memory, PrefetchEvent, RecallError
 from recall.index.onnx import OnnxEncoder
 
 _BUDGET_S: Final = 0.1
@@ -63,6 +64,7 @@ def watched(work: Path, topics: int, calls: int) -> list[Figure]:
     return [
         compared("first() in trouble", first, against="waiting 100 ms", baseline=bare, keys=("p99", "p99.9", "max")),
         Figure("first() without any answer", "%", {"value": 100 * found["late"] / calls}),
+        Figure("quick search ended in time", "%", {"value": 100 * found["quick"] / calls}),
         Figure("threads of the library", "", threads),
         Figure("close()", "s", {"value": found["close"]}),
         Figure("end of main to end of process", "s", {"value": gone_s}),
@@ -79,9 +81,12 @@ def measure(space: Workspace, calls: int) -> dict[str, Any]:
     encoder = Hanging(real, share=_HANG_SHARE, longest_s=_LONGEST_HANG_S, seed=SEED)
     first, bare = [], []
     deliveries: Counter[str] = Counter()
-    trouble = Trouble(memory := space.open(encoder, background=True))
+    quick: list[bool] = []
+    memory = space.open(encoder, background=True, on_event=partial(_note_quick, quick))
+    trouble = Trouble(memory)
     memory.recall("warm-up")
     memory.prefetch("warm-up").first()
+    quick.clear()
     before = most = threading.active_count()
     trouble.start()
     for number, query in enumerate(queries(calls, among=space.count)):
@@ -106,6 +111,7 @@ def measure(space: Workspace, calls: int) -> dict[str, Any]:
         "deliveries": dict(deliveries),
         "late": sum(number for kind, number in deliveries.items() if kind.startswith("none"))
         - deliveries[_NOTHING_FITS],
+        "quick": sum(quick),
         "hung": encoder.hung,
         "reindexes": trouble.reindexes,
         "before": before,
@@ -114,6 +120,12 @@ def measure(space: Workspace, calls: int) -> dict[str, Any]:
         "close": closed,
         "ended": time.monotonic(),
     }
+
+
+def _note_quick(quick: list[bool], event: object) -> None:
+    """Notes of each handle whether its quick search had ended before it."""
+    if isinstance(event, PrefetchEvent) and event.terminal:
+        quick.append(event.fast_s is not None)
 
 
 class Trouble:

@@ -6,15 +6,19 @@ compared with the processor time that the model itself took in the same run. Siz
 """
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from bench.encoders import Metered, Standin
+from bench.generate import edits
 from bench.runner import Figure, arguments, compared, interleaved, record, summary, timed
 from bench.workspace import Workspace, notes, workbench
+from recall import Encoder
 from recall.index.collection import Collection
 from recall.index.onnx import OnnxEncoder
 
@@ -37,6 +41,8 @@ def main() -> None:
                 figures = unchanged(space, collection, repeats)
                 figures += one_changed(space, collection, repeats, smallest, sizes[0])
                 figures += index_size(space, collection)
+            if count == sizes[0]:
+                figures += after_edits(space)
             record("reindex", figures, topics=count, quick=options.quick)
         count = options.first or (50 if options.quick else 1000)
         record("first_index", first_index(notes(work, count)), topics=count, quick=options.quick)
@@ -99,13 +105,13 @@ def one_changed(
     ]
 
 
-def _after_edit(collection: Collection, encoder: Standin, file: Path) -> float:
+def _after_edit(collection: Collection, encoder: Encoder, file: Path) -> float:
     with file.open("a", encoding="utf-8") as stream:
         stream.write(f"\n- changed at {time.time_ns()}\n")
     return timed(lambda: _brought_up(collection, encoder))
 
 
-def _brought_up(collection: Collection, encoder: Standin) -> None:
+def _brought_up(collection: Collection, encoder: Encoder) -> None:
     collection.sync_words()
     collection.sync_vectors(encoder)
     collection.snapshot()
@@ -115,6 +121,24 @@ def _apart(whole: list[float], part: list[float], name: str, smallest: dict[str,
     rest = summary([each - other for each, other in zip(whole, part, strict=True)], scale=1e3)
     base = smallest.setdefault(name, rest["p50"])
     return Figure(name, "ms", rest, f"{first:,} topics", {"p50": rest["p50"] / base})
+
+
+def after_edits(space: Workspace) -> list[Figure]:
+    """One note of a hundred edited, one renamed, one deleted, in a copy: only the edited ones may be encoded again."""
+    encoder = Metered(Standin())
+    with tempfile.TemporaryDirectory(dir=space.root.parent) as name:
+        copy = replace(space, root=Path(name) / "memory", cache=Path(name) / "cache")
+        shutil.copytree(space.root, copy.root)
+        with closing(copy.collection()) as collection:
+            first = timed(lambda: _brought_up(collection, encoder))
+            encoder.texts = 0
+            edited = edits(copy.root)["edit"]
+            again = timed(lambda: _brought_up(collection, encoder))
+    ratio = {"value": again / first}
+    return [
+        Figure("1 % edited, 1 % renamed, 1 % deleted", "ms", {"value": 1e3 * again}, "the first index", ratio),
+        Figure("chunks encoded for them", "an edited note", {"value": encoder.texts / len(edited)}),
+    ]
 
 
 def index_size(space: Workspace, collection: Collection) -> list[Figure]:

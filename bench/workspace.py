@@ -4,7 +4,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,10 +45,23 @@ class Workspace:
         """The index alone."""
         return Collection(self.root, Scope.PROJECT, cache=cache or self.cache, max_file_bytes=1 << 24)
 
-    def open(self, encoder: Encoder | None = None, *, config: Config | None = None, background: bool = False) -> Memory:
+    def open(
+        self,
+        encoder: Encoder | None = None,
+        *,
+        config: Config | None = None,
+        background: bool = False,
+        on_event: Callable[[object], object] | None = None,
+    ) -> Memory:
         """A memory over the notes and nothing else."""
-        config = config or self.config()
-        return Memory.open(self.root, layout="plain", config=config, encoder=encoder, background=background)
+        return Memory.open(
+            self.root,
+            layout="plain",
+            config=config or self.config(),
+            encoder=encoder,
+            background=background,
+            on_event=on_event,
+        )
 
     def index(self) -> dict[str, float]:
         """Brings the index up to date with stand-in vectors; gives seconds of `words` and `vectors`."""

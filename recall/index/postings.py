@@ -249,6 +249,9 @@ class Segment:
 
     def postings(self, numbers: Sequence[int]) -> Postings:
         """Where the terms of these numbers stand, one term after the other; a slot comes once for each of them."""
+        if len(numbers) == 1:
+            place = slice(*self._starts[numbers[0] : numbers[0] + 2])
+            return Postings(self._arrays["slots"][place], self._arrays["counts"][place], self._arrays["fields"][place])
         chosen = np.asarray(numbers, np.int64)
         starts, stops = self._arrays["starts"][chosen], self._arrays["starts"][chosen + 1]
         sizes = stops - starts
@@ -256,12 +259,21 @@ class Segment:
         return Postings(self._arrays["slots"][places], self._arrays["counts"][places], self._arrays["fields"][places])
 
     def _term(self, number: int) -> bytes:
-        start, stop = self._arrays["offsets"][number : number + 2]
-        return bytes(self._text[start:stop])
+        offsets = self._offsets
+        return self._text[offsets[number] : offsets[number + 1]].tobytes()
 
+    # A memoryview gives plain numbers and bytes, several times faster than an array does.
     @cached_property
     def _text(self) -> memoryview:
         return memoryview(self._arrays["text"])  # type: ignore[arg-type]  # an array is a buffer
+
+    @cached_property
+    def _starts(self) -> memoryview:
+        return memoryview(self._arrays["starts"])  # type: ignore[arg-type]  # same
+
+    @cached_property
+    def _offsets(self) -> memoryview:
+        return memoryview(self._arrays["offsets"])  # type: ignore[arg-type]  # same
 
 
 def _grams(term: str) -> set[int]:

@@ -70,7 +70,7 @@ def plan(known: Mapping[str, Known], files: Sequence[SourceFile], *, full: bool 
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What one synchronisation did. Every .md file below the root is in exactly one of the first five groups.
+    """What one synchronisation did. Every .md file below the root is in exactly one of the first six groups.
 
     Attributes:
         added: paths of new topics.
