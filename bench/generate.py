@@ -11,14 +11,13 @@ import argparse
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from math import log
 from pathlib import Path
 from random import Random
 from typing import Final
 
-from bench.lexicon import draw, english, han, identifier, person
+from bench.lexicon import Theme, draw, english, han, identifier, person, theme
 from bench.sentences import CHATTER, NONSENSE, REQUESTS, SENTENCES, Language
 
 SEED: Final = 20_261
@@ -31,17 +30,6 @@ _TYPES: Final = ("user", "feedback", "project", "reference")
 _NEWEST_S: Final = 1_790_000_000
 _SLOT: Final = re.compile(r"\{(\w)\}")
 _RUN: Final = re.compile(r"[a-z][a-z0-9]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Theme:
-    """What some notes have in common: their own words beside those of the language."""
-
-    english: tuple[str, ...]
-    han: tuple[str, ...]
-    names: tuple[str, ...]
-    identifiers: tuple[str, ...]
-    folder: str
 
 
 def topics(count: int, seed: int = SEED) -> Iterator[tuple[str, str]]:
@@ -74,7 +62,7 @@ def edits(root: Path, seed: int = SEED, *, share: float = 0.01) -> dict[str, lis
     groups = {"edit": chosen[:size], "rename": chosen[size : 2 * size], "delete": chosen[2 * size :]}
     for file in groups["edit"]:
         with file.open("a", encoding="utf-8") as stream:
-            stream.write(f"\n- {_sentence(rng, _theme(seed, rng.randrange(100)), 'en')}\n")
+            stream.write(f"\n- {_sentence(rng, theme(seed, rng.randrange(100)), 'en')}\n")
     for file in groups["rename"]:
         file.rename(file.with_name(f"moved-{file.name}"))
     for file in groups["delete"]:
@@ -113,51 +101,34 @@ def distinct_runs(count: int, seed: int = SEED) -> Iterator[tuple[int, int]]:
 
 def _note(number: int, seed: int) -> tuple[str, str]:
     rng = Random(seed * 1_000_003 + number)
-    theme = _theme_of(number, seed)
+    about = _theme_of(number, seed)
     language: Language = "zh" if rng.random() < 0.45 else "en"
     is_mixed = rng.random() < 0.3
-    title = _sentence(rng, theme, language, "{w}{w}{w}" if language == "zh" else "{w} {w} {w}")
+    title = _sentence(rng, about, language, "{w}{w}{w}" if language == "zh" else "{w} {w} {w}")
     kind = rng.choice(_TYPES)
-    description = _sentence(rng, theme, language)
+    description = _sentence(rng, about, language)
     parts = [f"---\nname: {title}\ndescription: {description}\ntype: {kind}\n---\n\n# {title}\n"]
     left = rng.lognormvariate(log(_MEDIAN_BYTES), _SPREAD) - len(parts[0].encode("utf-8"))
     while left > 0:
         other: Language = "en" if language == "zh" else "zh"
-        sentence = _sentence(rng, theme, other if is_mixed and rng.random() < 0.3 else language)
-        lead = rng.choice(("", "", "", "\n- ", "\n- ", "\n\n", f"\n\n## {_word(rng, theme, language)}\n\n"))
+        sentence = _sentence(rng, about, other if is_mixed and rng.random() < 0.3 else language)
+        lead = rng.choice(("", "", "", "\n- ", "\n- ", "\n\n", f"\n\n## {_word(rng, about, language)}\n\n"))
         parts.append(f"{lead}{sentence} ")
         left -= len(sentence.encode("utf-8")) + len(lead) + 1
-    stem = title.replace(" ", "-") if rng.random() < 0.9 else f"{kind}_{theme.names[0].lower()}"
+    stem = title.replace(" ", "-") if rng.random() < 0.9 else f"{kind}_{about.names[0].lower()}"
     name = f"{stem}-{number:06d}.md"
-    return (f"{theme.folder}/{name}" if theme.folder else name), "".join(parts).rstrip() + "\n"
+    return (f"{about.folder}/{name}" if about.folder else name), "".join(parts).rstrip() + "\n"
 
 
 def _theme_of(number: int, seed: int) -> Theme:
     # A stream of its own, so that a request can be made without the note it is about.
-    return _theme(seed, draw(Random(seed * 7_919 + number), head=200, exponent=1.6))
+    return theme(seed, draw(Random(seed * 7_919 + number), head=200, exponent=1.6))
 
 
-@lru_cache(maxsize=8192)
-def _theme(seed: int, rank: int) -> Theme:
-    rng = Random(f"theme {seed} {rank}")
-    return Theme(
-        english=tuple(english(draw(rng, head=60, exponent=1.5)) for _ in range(14)),
-        han=tuple(han(draw(rng, head=60, exponent=1.6)) for _ in range(14)),
-        names=tuple(person(draw(rng, head=100, exponent=1.5)) for _ in range(3)),
-        identifiers=tuple(identifier(draw(rng, head=300, exponent=1.4)) for _ in range(5)),
-        folder=rng.choice(("", "", f"{english(rank % 211)}", f"projects/{english(rank % 97)}/{_kind_folder(rank)}")),
-    )
-
-
-def _kind_folder(rank: int) -> str:
-    """One of the sub-folders that people make below a project."""
-    return ("decisions", "incidents", "people", "howto")[rank % 4]
-
-
-def _sentence(rng: Random, theme: Theme, language: Language, pattern: str = "") -> str:
+def _sentence(rng: Random, about: Theme, language: Language, pattern: str = "") -> str:
     pieces = _pieces(pattern or rng.choice(SENTENCES[language]))
     # Every second piece names a slot.
-    return "".join(_fill(rng, theme, language, piece) if at % 2 else piece for at, piece in enumerate(pieces))
+    return "".join(_fill(rng, about, language, piece) if at % 2 else piece for at, piece in enumerate(pieces))
 
 
 @lru_cache(maxsize=1024)
@@ -165,17 +136,17 @@ def _pieces(pattern: str) -> tuple[str, ...]:
     return tuple(_SLOT.split(pattern))
 
 
-def _fill(rng: Random, theme: Theme, language: Language, slot: str) -> str:
+def _fill(rng: Random, about: Theme, language: Language, slot: str) -> str:
     if slot == "w":
-        return _word(rng, theme, language)
+        return _word(rng, about, language)
     if slot == "i":
         is_own = rng.random() < 0.6
-        return rng.choice(theme.identifiers) if is_own else identifier(draw(rng, head=400, exponent=_RARE))
+        return rng.choice(about.identifiers) if is_own else identifier(draw(rng, head=400, exponent=_RARE))
     if slot == "n":
-        return rng.choice(theme.names) if rng.random() < 0.7 else person(draw(rng, head=100, exponent=_RARE))
+        return rng.choice(about.names) if rng.random() < 0.7 else person(draw(rng, head=100, exponent=_RARE))
     if slot == "p":
         file = identifier(draw(rng, head=400, exponent=_RARE))
-        return f"src/{_word(rng, theme, 'en')}/{file}.{rng.choice(('py', 'ts', 'go', 'rs'))}"
+        return f"src/{_word(rng, about, 'en')}/{file}.{rng.choice(('py', 'ts', 'go', 'rs'))}"
     return _CODES[slot](rng)
 
 
@@ -188,11 +159,11 @@ _CODES: Final = {
 }
 
 
-def _word(rng: Random, theme: Theme, language: Language) -> str:
+def _word(rng: Random, about: Theme, language: Language) -> str:
     own = rng.random() < 0.55
     if language == "zh":
-        return rng.choice(theme.han) if own else han(draw(rng, head=80, exponent=_COMMON))
-    return rng.choice(theme.english) if own else english(draw(rng, head=80, exponent=_COMMON))
+        return rng.choice(about.han) if own else han(draw(rng, head=80, exponent=_COMMON))
+    return rng.choice(about.english) if own else english(draw(rng, head=80, exponent=_COMMON))
 
 
 def main() -> None:
@@ -203,6 +174,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--curve", action="store_true", help="print distinct Latin runs by number of notes")
     options = parser.parse_args()
+    if not (options.curve or options.folder):
+        parser.error("give a folder, or --curve")
     if options.curve:
         for number, runs in distinct_runs(100_000, options.seed):
             if number in {1_000, 10_000, 100_000}:

@@ -5,6 +5,8 @@ often, and after any number of notes still some that were never seen.
 """
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Final
 
@@ -89,3 +91,32 @@ def han(rank: int) -> str:
     rest, second = divmod(rest, size)
     word = _HAN_CHARACTERS[first] + _HAN_CHARACTERS[(second + 7 * first) % size]
     return word if not rest else word + _HAN_CHARACTERS[rest % size]
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """What some notes have in common: their own words beside those of the language."""
+
+    english: tuple[str, ...]
+    han: tuple[str, ...]
+    names: tuple[str, ...]
+    identifiers: tuple[str, ...]
+    folder: str
+
+
+@lru_cache(maxsize=8192)
+def theme(seed: int, rank: int) -> Theme:
+    """The theme of that rank; low ones are common."""
+    rng = Random(f"theme {seed} {rank}")
+    return Theme(
+        english=tuple(english(draw(rng, head=60, exponent=1.5)) for _ in range(14)),
+        han=tuple(han(draw(rng, head=60, exponent=1.6)) for _ in range(14)),
+        names=tuple(person(draw(rng, head=100, exponent=1.5)) for _ in range(3)),
+        identifiers=tuple(identifier(draw(rng, head=300, exponent=1.4)) for _ in range(5)),
+        folder=rng.choice(("", "", f"{english(rank % 211)}", f"projects/{english(rank % 97)}/{_kind_folder(rank)}")),
+    )
+
+
+def _kind_folder(rank: int) -> str:
+    """One of the sub-folders that people make below a project."""
+    return ("decisions", "incidents", "people", "howto")[rank % 4]

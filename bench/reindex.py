@@ -119,8 +119,10 @@ def _brought_up(collection: Collection, encoder: Encoder) -> None:
 
 def _apart(whole: list[float], part: list[float], name: str, smallest: dict[str, float], first: int) -> Figure:
     rest = summary([each - other for each, other in zip(whole, part, strict=True)], scale=1e3)
-    base = smallest.setdefault(name, rest["p50"])
-    return Figure(name, "ms", rest, f"{first:,} topics", {"p50": rest["p50"] / base})
+    if name not in smallest:
+        smallest[name] = rest["p50"]
+        return Figure(name, "ms", rest)
+    return Figure(name, "ms", rest, f"{first:,} topics", {"p50": rest["p50"] / smallest[name]})
 
 
 def after_edits(space: Workspace) -> list[Figure]:

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,13 +36,14 @@ def main() -> None:
 
 
 def latest(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """The last run of each benchmark and size, in the order of both."""
+    """The last run of each benchmark and size, in the order of both; none of quick sizes beside full ones."""
     runs: dict[tuple[str, int], dict[str, Any]] = {}
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
             run = json.loads(line)
             runs[run["bench"], run["topics"]] = run
-    return [runs[key] for key in sorted(runs)]
+    full = {bench for (bench, _), run in runs.items() if not run["quick"]}
+    return [run for (bench, _), run in sorted(runs.items(), key=itemgetter(0)) if not (run["quick"] and bench in full)]
 
 
 def render(runs: Sequence[dict[str, Any]]) -> str:

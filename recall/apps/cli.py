@@ -49,14 +49,14 @@ def cli(verbose: bool) -> None:
 @memory_options
 def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Sequence[str], only_prompt: bool) -> None:
     """Answer a query; `-` reads it from stdin."""
-    from recall.apps import payloads
-
     start = time.perf_counter()
     with opening.memory() as memory:
         recall = memory.recall(query_of(words), k=k, exclude=_ids(exclude))
         note = _note(memory, recall)
     total_s = time.perf_counter() - start
     if opening.as_json:
+        from recall.apps import payloads
+
         emit(payloads.search(recall, note=note, total_s=total_s))
     elif only_prompt:
         click.echo(recall.prompt, nl=False)

@@ -25,6 +25,8 @@ _LONGEST_INPUT = 4 * 1024 * 1024
 _LONGEST_LOG = 64 * 1024
 # Of the time left, kept for the way there and back and for printing.
 _MARGIN_S = 0.008
+# Loading what an answer needs takes longer than this on any machine: with less time left it is not begun.
+_LEAST_S = 0.12
 # After these the model has lost what it was told before.
 _FORGETTING = ("compact", "clear")
 
@@ -104,9 +106,10 @@ def asked(data: bytes) -> Asked:
     except (ValueError, RecursionError):
         given = "" if text.startswith("{") else text
     if isinstance(given, dict):
-        said = {name: given.get(name) for name in ("prompt", "cwd", "session_id", "source")}
-        prompt, cwd, session, source = (value if isinstance(value, str) else "" for value in said.values())
-        return Asked(protocol.cut(prompt), cwd if os.path.isabs(cwd) else "", session[:200], source)
+        said = [given.get(name) for name in ("submitted_prompt", "prompt", "cwd", "session_id", "source")]
+        typed, prompt, cwd, session, source = (value if isinstance(value, str) else "" for value in said)
+        # qwen-code tells what the user typed from what it makes of it, with whole files pasted in.
+        return Asked(protocol.cut(typed or prompt), cwd if os.path.isabs(cwd) else "", session[:200], source)
     return Asked(protocol.cut(given if isinstance(given, str) else text))
 
 
@@ -277,6 +280,10 @@ def _say(block: str, form: str) -> None:
 
 def _in_process(query: str, place: dict[str, str], until: float) -> str:
     """What words alone find in the index as it is, if that can be had in time; else ""."""
+    left = until - time.monotonic()
+    if left < _LEAST_S:
+        note("no resident process, and no time for an answer without one")
+        return ""
     import threading
 
     found: list[str] = []
@@ -291,9 +298,9 @@ def _in_process(query: str, place: dict[str, str], until: float) -> str:
 
     worker = threading.Thread(target=search, daemon=True)
     worker.start()
-    worker.join(max(0.0, until - time.monotonic()))
+    worker.join(left)
     if worker.is_alive():
-        note("no resident process, and no time for an answer without one")
+        note("no resident process, and the time did not suffice for an answer without one")
     return found[0] if found else ""
 
 

@@ -33,6 +33,8 @@ def test_both_hosts_are_understood() -> None:
     qwen = {**claude, "timestamp": "2026-01-01T00:00:00Z"}
     for said in (claude, qwen):
         assert asked(json.dumps({**said, "prompt": "什么时候发布？"}).encode()) == Asked("什么时候发布？", "/w", "s1")
+    typed = {**qwen, "prompt": "@notes.md什么时候发布？", "submitted_prompt": "什么时候发布？"}
+    assert asked(json.dumps(typed).encode()).prompt == "什么时候发布？"
     assert asked(b'{"session_id": "s1", "source": "compact"}') == Asked(session="s1", source="compact")
 
 
@@ -197,7 +199,14 @@ def test_the_command_does_the_same(home: Path, memory: Path) -> None:
 
 def test_without_time_nothing_is_said_but_noted(hook: Hook, log: Callable[[], str]) -> None:
     assert hook("latency board", "--no-start", "--timeout-ms", "1") == ""
-    assert "TimeoutError" in log() or "no time" in log()
+    assert "TimeoutError" in log()
+
+
+def test_an_answer_that_cannot_be_in_time_is_not_begun(home: Path, log: Callable[[], str]) -> None:
+    place = {"root": "/m", "project": "/", "layout": "", "user_root": ""}
+    assert hooks._in_process("latency", place, time.monotonic() + 0.05) == ""
+    assert "no time for an answer" in log()
+    assert not home.joinpath(".cache/recall/roots").exists()
 
 
 def test_a_process_that_hangs_holds_nobody_up(home: Path, hook: Hook, log: Callable[[], str]) -> None:

@@ -249,17 +249,24 @@ def test_a_socket_that_another_took_over_is_left_alone(tmp_path_factory: pytest.
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can become another user")
-def test_another_user_is_refused() -> None:
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"\0recall-test-{os.getpid()}")  # a name that no folder guards
-        listening.listen()
-        name = repr(listening.getsockname())
-        code = f"import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect({name}); s.recv(1)"
-        with subprocess.Popen([sys.executable, "-c", code], cwd="/") as stranger:
-            connection, _ = listening.accept()
-            with connection:
-                assert not protocol.is_own(connection)
-            assert stranger.wait(PATIENCE_S) == 0
+def test_another_user_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("p") / "g.sock"
+    code = (
+        "import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect('g.sock')\n"
+        """try: s.sendall(b'{"v": 1, "request": "ping"}\\n'); print(s.recv(100))\n"""
+        "except OSError: print(b'')"
+    )
+    with Server(file) as server:
+        file.parent.chmod(0o755)  # no folder and no mode guards it any more
+        file.chmod(0o666)
+        serving = threading.Thread(target=server.run, args=(3600.0,), daemon=True)
+        serving.start()
+        stranger = subprocess.run([sys.executable, "-c", code], cwd=file.parent, capture_output=True, check=True)
+        assert stranger.stdout == b"b''\n"
+        with connected(file) as line:
+            assert line.ask("ping")["pid"] == os.getpid()
+        server.stop()
+        serving.join(PATIENCE_S)
 
 
 def test_this_user_is_not_refused() -> None:
