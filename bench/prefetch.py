@@ -35,11 +35,11 @@ def main() -> None:
     """Runs the child, waits for its end and records both."""
     parser = arguments(__doc__)
     parser.add_argument("--calls", type=int, help="2000 unless given")
-    parser.add_argument("--topics", type=int, help="1000 unless given; all get their vectors from the real model first")
+    parser.add_argument("--topics", type=int, help="300 unless given; all get their vectors from the real model first")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     calls = options.calls or (200 if options.quick else 2000)
-    topics = options.topics or (100 if options.quick else 1000)
+    topics = options.topics or (100 if options.quick else 300)
     if options.child:
         print(json.dumps(measure(notes(options.work, topics, name="trouble"), calls)), flush=True)
         return

@@ -27,7 +27,7 @@ def main() -> None:
     """Measures every size and records it; sizes are compared with the first one."""
     parser = arguments(__doc__)
     parser.add_argument("--topics", type=int, action="append", help="1000, 10000 and 100000 unless given")
-    parser.add_argument("--first", type=int, help="notes of the first index with the real model; 1000")
+    parser.add_argument("--first", type=int, help="notes of the first index with the real model; 300")
     options = parser.parse_args()
     sizes = options.topics or ([300, 1000] if options.quick else [1000, 10_000, 100_000])
     repeats = 5 if options.quick else 15
@@ -44,7 +44,7 @@ def main() -> None:
             if count == sizes[0]:
                 figures += after_edits(space)
             record("reindex", figures, topics=count, quick=options.quick)
-        count = options.first or (50 if options.quick else 1000)
+        count = options.first or (50 if options.quick else 300)
         record("first_index", first_index(notes(work, count)), topics=count, quick=options.quick)
 
 

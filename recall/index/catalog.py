@@ -20,7 +20,7 @@ from recall.errors import IndexFormatError
 from recall.store.scan import SourceFile
 from recall.store.topics import MemoryType, Scope, Topic
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raise it whenever tables, terms, segments or the way topics are parsed change: older catalogs are then rebuilt."""
 
 CATALOG_FILE: Final = "catalog.sqlite3"
@@ -225,7 +225,7 @@ class Catalog:
             except BaseException as error:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
+                if isinstance(error, sqlite3.OperationalError) and not str(error).startswith("no such "):
                     raise OSError(f"{self.file}: {error}") from error
                 if isinstance(error, sqlite3.DatabaseError):
                     raise IndexFormatError(f"{self.file}: {error}") from error

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 _OPEN_LOCK: Final = "open.lock"
 _WORDS_LOCK: Final = "words.lock"
 _VECTORS_LOCK: Final = "vectors.lock"
+_CLOSE_WAIT_S: Final = 1.0
 _LOCK_WAIT_S: Final = 10.0
 
 T = TypeVar("T")
@@ -314,13 +315,17 @@ class Collection:
         return self._sound(lambda catalog: catalog.warnings())
 
     def close(self) -> None:
-        """Closes the catalog; a temporary index is deleted."""
-        with self._lock:
-            self._closed = True
+        """Closes the catalog; a temporary index is deleted. Waits no longer than a second for who is at work."""
+        self._closed = True
+        if not self._lock.acquire(timeout=_CLOSE_WAIT_S):
+            return  # in the middle of a rebuild; the catalog is closed with its last user
+        try:
             self._snapshot = self._served = None
             self._catalog.close()
             if self._temporary:
                 self._temporary.cleanup()
+        finally:
+            self._lock.release()
 
 
 @contextmanager

@@ -131,6 +131,7 @@ def _root_problem(root: Path) -> str:
 # --- the walk
 
 _DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.md")
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte that is not UTF-8 becomes in a name
 _SPECIAL = {"MEMORY.md": Reason.INDEX, "DREAMS.md": Reason.DIARY}
 _COUNT_LIMIT = 20_000  # entries looked at to count what a hidden folder holds; a .git can be huge
 
@@ -253,7 +254,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def _is_utf8(name: str) -> bool:
-    return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
+    return name.isascii() or _SURROGATE.search(name) is None
 
 
 def _speakable(text: str) -> str:

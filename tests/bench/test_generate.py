@@ -69,7 +69,7 @@ def test_han_words_differ_and_never_end() -> None:
 def test_requests_differ_and_half_of_them_are_about_notes() -> None:
     asked = list(queries(200, among=300))
     assert asked == list(queries(200, among=300))
-    assert len(set(asked)) == 200
+    assert len(asked) == len(set(asked)) == 200
     assert sum(any("一" <= char <= "鿿" for char in query) for query in asked) > 60
     assert sum(len(query) > 80 for query in asked) > 10
     assert list(islice(queries(200, among=5), 3)) != asked[:3]
