@@ -12,7 +12,7 @@ from recall.text.budget import estimate_tokens
 from recall.text.markup import escape, one_line, visible
 
 BODY_LIMIT = 1_200
-_WINDOW = 8_192  # code points of a field that are looked at: a huge file must not cost the recall its 100 ms
+_WINDOW = 3_072  # code points of a field that are looked at: a huge file must not cost the recall its 100 ms
 TITLE_LIMIT = 200
 DESCRIPTION_LIMIT = 1_200
 HEADING = "## Relevant memory"
