@@ -82,7 +82,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     layout: LayoutConfig = LayoutConfig()
 
 
-PROJECT_KEYS: Final = frozenset({"search.k", "search.fast_k", "search.floor", "search.prompt_tokens"})
+_PROJECT_RANGES: Final = {
+    "search.k": (1, 20),
+    "search.fast_k": (1, 5),
+    "search.floor": (0, 10),
+    "search.prompt_tokens": (1, 8000),
+}
+PROJECT_KEYS: Final = frozenset(_PROJECT_RANGES)
 """All that a file inside an opened repository may set: nothing that names paths, models or time limits."""
 
 PROJECT_FILE: Final = ".recall.toml"
@@ -141,6 +147,9 @@ def _project_keys(file: Path) -> dict[str, object]:
         if key not in PROJECT_KEYS:
             allowed = ", ".join(sorted(PROJECT_KEYS))
             raise ConfigError(f"a project file may only set {allowed}", source=str(file), key=key)
+        value, (least, most) = values[key], _PROJECT_RANGES[key]
+        if isinstance(value, int | float) and not least <= value <= most:
+            raise ConfigError(f"a project file may set {least} to {most}, not {value}", source=str(file), key=key)
     return values
 
 

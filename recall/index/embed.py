@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _STEP_CHUNKS: Final = 32
 _SPARE_ROWS: Final = 4096
 _WORTH_ASKING: Final = 8
+_LONG_BODY: Final = 20_000
 
 
 class _Stopped(Exception):  # noqa: N818 - a wish of the caller, not a mistake
@@ -119,7 +120,7 @@ def apply_vectors(
     others = Neighbours(neighbours() if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
     source = _Source(encoder, others, stop)
     done = chunks = 0
-    while step := _take(catalog.pending(_STEP_CHUNKS), encoder.chunk_tokens, _room(limit, chunks)):
+    while step := _take(_short_first(catalog.pending(_STEP_CHUNKS)), encoder.chunk_tokens, _room(limit, chunks)):
         chunks += sum(len(texts) for _, texts in step)
         if limit is not None and chunks > limit:
             break
@@ -175,6 +176,11 @@ def check_stored_vectors(catalog: Catalog) -> None:
 
 def _room(limit: int | None, taken: int) -> int:
     return _STEP_CHUNKS if limit is None else min(_STEP_CHUNKS, limit - taken)
+
+
+def _short_first(pending: Sequence[Pending]) -> list[Pending]:
+    """Topics that take long come after the others: one of them must not keep all the rest waiting."""
+    return sorted(pending, key=lambda topic: len(topic.body) > _LONG_BODY)
 
 
 def _take(pending: Sequence[Pending], budget: int, room: int) -> list[tuple[Pending, list[str]]]:

@@ -22,6 +22,7 @@ _INLINE_CHUNKS: Final = 16
 _QUICK_LOOK_S: Final = 0.02
 # How long an answer that may wait does so for others that read the folders.
 _LOOK_WAIT_S: Final = 5.0
+_VECTORS_WAIT_S: Final = 1.5
 _STOP_WAIT_S: Final = 2.0
 
 
@@ -100,12 +101,18 @@ class Keeper:
             What could not be done, in a sentence; "" when all was.
         """
         wait_s = _LOOK_WAIT_S if load_model else 0.0
+        # A small new memory is embedded by then; a large one is not worth a longer wait.
+        vectors_wait_s = _VECTORS_WAIT_S if load_model else 0.0
         notes = [_attempt(partial(self._sync_words, index, wait_s)) for index in self.indexes]
         if load_model:
             self._model.warm_up()
         if self._model.is_warm and (encoder := self._model.encoder) is not None:
             notes += [
-                _attempt(partial(index.sync_vectors, encoder, limit=_INLINE_CHUNKS, lock_wait_s=0.0, stop=self._stop))
+                _attempt(
+                    partial(
+                        index.sync_vectors, encoder, limit=_INLINE_CHUNKS, lock_wait_s=vectors_wait_s, stop=self._stop
+                    )
+                )
                 for index in self.indexes
             ]
         return "; ".join(filter(None, dict.fromkeys(notes)))

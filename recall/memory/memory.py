@@ -267,7 +267,9 @@ class Memory:
         for topic in topics:
             if name in {topic.id, topic.id.removesuffix(".md")}:
                 return topic
-        raise TopicError(f"no topic of that name among {len(topics)}; `recall status` lists the folder", path=name)
+        raise TopicError(
+            f"no topic of that name among {len(topics)}; names are paths below the memory folder", path=name
+        )
 
     def _quick(self, query: str, exclude: Collection[str]) -> Recall:
         """The fast search of a prefetch: words alone, from what is indexed."""

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections import OrderedDict
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,11 @@ logger = logging.getLogger(__name__)
 _REMEMBERED: Final = 64
 
 
+@lru_cache(maxsize=4)
 def make_encoder(config: EncoderConfig) -> Encoder | None:
-    """The encoder that the settings name, not loaded yet; None for `off`.
+    """The encoder that the settings name, loaded on first use; None for `off`.
+
+    Every memory of the process shares it: a model takes tens of megabytes that the allocator does not give back.
 
     Raises:
         ModelNotFoundError: the named folder holds no model.

@@ -48,7 +48,7 @@ def test_the_settings_name_the_encoder(tmp_path: Path) -> None:
     assert isinstance(make_encoder(EncoderConfig(model="hashing")), HashingEncoder)
     shipped = make_encoder(EncoderConfig())
     assert isinstance(shipped, OnnxEncoder)
-    assert not shipped.is_warm
+    assert make_encoder(EncoderConfig()) is shipped
     with pytest.raises(ModelNotFoundError, match="nowhere"):
         make_encoder(EncoderConfig(model=str(tmp_path / "nowhere")))
 
