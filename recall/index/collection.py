@@ -220,7 +220,24 @@ class Collection:
                 self._seen = _Seen(catalog, seen, catalog.words(), report)
                 return report
 
-        return replace(self._sound(work), duration_s=time.perf_counter() - start)
+        try:
+            report = self._sound(work)
+        except OSError as error:
+            if not self._move_aside(error):
+                raise
+            report = self._sound(work)
+        return replace(report, duration_s=time.perf_counter() - start)
+
+    def _move_aside(self, error: OSError) -> bool:
+        """Goes on in a temporary folder when the cache cannot hold even the first words; False if there are some."""
+        if error.errno != errno.ENOSPC and "disk is full" not in str(error):
+            return False
+        with self._lock:
+            if self._temporary or self._closed or self._current().count():
+                return False
+            self._use_temporary(error)
+            self._catalog = self._open()
+            return True
 
     def _apply_difference(self, catalog: Catalog, seen: Look) -> SyncReport | None:
         """Brings the words up to date by what changed since the last look; None when that does not say enough."""

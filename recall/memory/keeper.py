@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Final
 
-from recall.errors import EncoderError, LockedError
+from recall.errors import EncoderError, IndexFormatError, LockedError
 from recall.index.collection import Collection
 from recall.index.snapshot import Snapshot
 from recall.index.sync import Progress, SyncReport
@@ -189,6 +189,8 @@ def _attempt(sync: Callable[[], SyncReport]) -> str:
         return sync().note
     except LockedError:
         return "another process or thread is indexing"
+    except IndexFormatError:  # again and again: somebody throws it away while it is read
+        return "the index is being made anew"
     except (EncoderError, OSError) as error:
         return str(error)
 
