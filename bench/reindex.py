@@ -69,7 +69,8 @@ def _first_refresh(space: Workspace) -> float:
 
 def _walk(root: Path) -> int:
     """Bytes of all files, by the fastest plain way there is."""
-    return sum(os.stat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(root) for name in names)  # noqa: PTH116, PTH118
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)  # noqa: PTH118 - speed
+    return sum(os.stat(file).st_size for file in files)  # noqa: PTH116 - paths of 100,000 files would cost more
 
 
 def one_changed(

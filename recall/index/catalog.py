@@ -69,7 +69,7 @@ CREATE TABLE problems (path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWI
 class Read(Protocol):
     """Runs a query and gives all its rows."""
 
-    def __call__(self, statement: str, values: Sequence[Any] = (), /) -> list[tuple[Any, ...]]: ...  # noqa: D102
+    def __call__(self, statement: str, values: Sequence[Any] = (), /) -> list[tuple[Any, ...]]: ...  # noqa: D102 - the class says it
 
 
 @dataclass(frozen=True, slots=True)
