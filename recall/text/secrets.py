@@ -43,33 +43,33 @@ class _Shape:
 
 # --- credential or placeholder -------------------------------------------------------------------------------------
 
-_PLACEHOLDER = re.compile(
-    r"""(?ix) example | placeholder | change[-_]?me | redacted | dummy
+_PLACEHOLDER = r"""(?ix)
+      example | placeholder | change[-_]?me | redacted | dummy
     | (?: your | my )[-_]? (?: own | api | key | token | secret | pass )
     | (?: ^ | [-_.] ) (?: your | my | fake | sample | insert | replace | todo | here ) (?: [-_.] | $ )
     | ([x*_•])\1{4,} | (?: ^ | [-_.] ) x{3,} | \*{3} | \.{3} | …
-    | ^ [<\[{(] | ^ \$ [\w{(] | ^ % [a-z(] """
-)
-_EXAMPLE_WORD = re.compile(
+    | ^ [<\[{(] | ^ \$ [\w{(] | ^ % [a-z(]
+"""
+_EXAMPLE_WORD = (
     r"(?i)(?:pass(?:word|wd|wort)?|pwd|secret|token|key|test|admin|root|guest|user|demo|foo|bar|abc|xyz|postgres|mysql|"
     r"string|str|none|null|nil|true|false|undefined|required|optional|hidden|unknown)[\d!]{0,4}|123456(?:7(?:8(?:90?)?)?)?|(\d)\1*"
 )
-_WORD = re.compile(r"[A-Za-z]{1,20}\d{0,3}|\d{0,4}|(?:Ed|X)(?:25519|448)[A-Za-z]*", re.ASCII)
-_SEPARATOR = re.compile(r"[-_./:@+=#,~]")
-_TECHNICAL = re.compile(
+_WORD = r"(?a)[A-Za-z]{1,20}\d{0,3}|\d{0,4}|(?:Ed|X)(?:25519|448)[A-Za-z]*"
+_SEPARATOR = r"[-_./:@+=#,~]"
+_TECHNICAL = (
     r"(?i)(?:base|sha|md|aes|des|rsa|dsa|ed|ecdsa|argon|pbkdf|bcrypt|scrypt|oauth|utf|ipv|http|x|v|hs|rs|es|min|max|len|"
     r"win|node|py|python|phase|step|page|line|version)[-_]?\d{1,5}"
 )
-_CODE = re.compile(r"[(){}\[\]<>\\]|://|^[/~.!&|@-]|^\w+@[\w.-]+$|^\d{4}-\d\d-\d\d", re.ASCII)
+_CODE = r"(?a)[(){}\[\]<>\\]|://|^[/~.!&|@-]|^\w+@[\w.-]+$|^\d{4}-\d\d-\d\d"
 
 
 def _placeholder(value: str) -> bool:
-    return _PLACEHOLDER.search(value) is not None or _EXAMPLE_WORD.fullmatch(value) is not None
+    return re.search(_PLACEHOLDER, value) is not None or re.fullmatch(_EXAMPLE_WORD, value) is not None
 
 
 def _wordy(value: str) -> bool:
     """Whether a value reads like a name: words and short numbers, as in `sha256-hash` or `config.api_key`."""
-    return all(_WORD.fullmatch(piece) for piece in _SEPARATOR.split(value))
+    return all(re.fullmatch(_WORD, piece) for piece in re.split(_SEPARATOR, value))
 
 
 def _lettered_and_numbered(value: str) -> bool:
@@ -82,14 +82,14 @@ def _real_token(value: str) -> bool:
 
 def _real_key(value: str) -> bool:
     """For a value behind a word such as `token`: long, mixed, no name and no code."""
-    return len(value) >= 12 and _lettered_and_numbered(value) and not _CODE.search(value) and _real_token(value)
+    return len(value) >= 12 and _lettered_and_numbered(value) and not re.search(_CODE, value) and _real_token(value)
 
 
 def _real_password(value: str) -> bool:
     """For a value behind `password:` itself: six characters that are no mere word."""
-    if len(value) < 6 or _placeholder(value) or _CODE.search(value) or _TECHNICAL.fullmatch(value):
+    if len(value) < 6 or _placeholder(value) or re.search(_CODE, value) or re.fullmatch(_TECHNICAL, value):
         return False
-    if _wordy(value) and _SEPARATOR.search(value):
+    if _wordy(value) and re.search(_SEPARATOR, value):
         return False
     return value.isdigit() or _lettered_and_numbered(value) or re.search(r"\w[!@#$%^&*]", value) is not None
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recall.text import markup
 from recall.text.markup import escape, one_line, visible
 
 ORDINARY = [
@@ -197,3 +198,21 @@ def test_a_long_text_made_to_provoke_backtracking_is_escaped_in_linear_time(unit
     """The guard is the timeout: quadratic search in half a million characters takes an hour."""
     text = "### x (" + unit * (500_000 // len(unit)) + "x"
     assert escape(text).endswith(("x", "```"))
+
+
+def test_no_printable_character_is_one_that_would_have_to_go() -> None:
+    """The shortcut of `visible` and `one_line` holds for every character there is."""
+    taken = re.compile(
+        "|".join(
+            pattern
+            for pattern in (markup._LINE_BREAK, markup._CONTROL, markup._DECEPTIVE, markup._HIDDEN, markup._BREAKING)
+        )
+    )
+    printable = "".join(filter(str.isprintable, map(chr, range(0x110000))))
+    assert len(printable) > 100_000
+    assert taken.findall(printable) == []
+
+
+@pytest.mark.parametrize("line", ["ſaved today", "SAVED YESTERDAY.", "Saved 3 days ago."])
+def test_a_line_that_looks_like_an_age_is_escaped_in_any_case(line: str) -> None:
+    assert escape(line) == f"\\{line}"
