@@ -5,6 +5,7 @@ one is simply no longer asked for; merging drops such places. Terms are those of
 which fields a term stands (for the heuristic scorer) and how often in all (for BM25).
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ HEAD_CHARS: Final = 1200
 """Characters of the body that the heuristic scorer sees (founding document 000)."""
 
 _GRAM: Final = 3
+_FEW: Final = 64  # terms that are looked through at once
 
 _ARRAYS: Final = frozenset(
     {"docs", "lengths", "text", "offsets", "starts", "slots", "counts", "fields", "grams", "gram_starts", "gram_terms"}
@@ -75,11 +77,13 @@ class Postings(NamedTuple):
         slots: places of the documents in the segment.
         counts: occurrences, at least 0.
         fields: TITLE | DESCRIPTION | HEAD.
+        sizes: how many of them belong to each term.
     """
 
     slots: NDArray[np.int32]
     counts: NDArray[np.uint16]
     fields: NDArray[np.uint8]
+    sizes: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,43 +224,40 @@ class Segment:
     def find(self, term: str) -> int | None:
         """Number of the term, None when no document has it."""
         wanted = term.encode("utf-8", "surrogatepass")
-        low, high = 0, self.size
-        while low < high:
-            middle = (low + high) // 2
-            if self._term(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < self.size and self._term(low) == wanted else None
+        at = bisect_left(range(self.size), wanted, key=self._term)
+        return at if at < self.size and self._term(at) == wanted else None
 
-    def containing(self, part: str) -> list[int]:
-        """Numbers of the terms that hold `part` (of three characters or more) anywhere, by the trigram table."""
-        candidates: NDArray[Any] | None = None
-        grams = self._arrays["grams"]
-        for gram in sorted(_grams(part)):
-            at = int(np.searchsorted(grams, gram))
-            if at == len(grams) or grams[at] != gram:
-                return []
-            found = self._arrays["gram_terms"][slice(*self._arrays["gram_starts"][at : at + 2])]
-            candidates = found if candidates is None else np.intersect1d(candidates, found, assume_unique=True)
-            if not len(candidates):
-                break
-        numbers: list[int] = [] if candidates is None else candidates.tolist()
-        if len(part) == _GRAM:
-            return numbers
-        wanted = part.encode("utf-8", "surrogatepass")
-        return [number for number in numbers if wanted in self._term(number)]
+    def containing(self, part: str) -> NDArray[np.int32]:
+        """Numbers, rising, of the terms that hold `part` anywhere; none when it has less than three characters."""
+        grams, starts, owners = (self._arrays[name] for name in ("grams", "gram_starts", "gram_terms"))
+        codes = np.fromiter(_grams(part), np.int64)
+        places = np.searchsorted(grams, codes)
+        if not (len(grams) and len(codes)) or (grams[np.minimum(places, len(grams) - 1)] != codes).any():
+            return np.zeros(0, np.int32)
+        rarest = places[np.argsort(starts[places + 1] - starts[places])[:2]]
+        found, *others = (owners[starts[at] : starts[at + 1]] for at in rarest)
+        if others and len(found) > _FEW:
+            found = np.intersect1d(found, others[0], assume_unique=True)
+        return found if len(part) == _GRAM else self._with(found, part.encode("utf-8", "surrogatepass"))
 
-    def postings(self, numbers: Sequence[int]) -> Postings:
+    def _with(self, numbers: NDArray[np.int32], part: bytes) -> NDArray[np.int32]:
+        """Those of the terms that hold these bytes."""
+        starts, sizes = _spans(self._arrays["offsets"], numbers)
+        text = self._arrays["text"][_places(starts, sizes)]
+        ends = np.cumsum(sizes)
+        at = np.arange(len(text) - len(part) + 1)
+        for offset, byte in enumerate(part):
+            at = at[text[at + offset] == byte]
+        owners = np.searchsorted(ends, at, "right")
+        return numbers[np.unique(owners[at + len(part) <= ends[owners]])]
+
+    def postings(self, numbers: Sequence[int] | NDArray[np.int32]) -> Postings:
         """Where the terms of these numbers stand, one term after the other; a slot comes once for each of them."""
-        if len(numbers) == 1:
-            place = slice(*self._starts[numbers[0] : numbers[0] + 2])
-            return Postings(self._arrays["slots"][place], self._arrays["counts"][place], self._arrays["fields"][place])
-        chosen = np.asarray(numbers, np.int64)
-        starts, stops = self._arrays["starts"][chosen], self._arrays["starts"][chosen + 1]
-        sizes = stops - starts
-        places = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-        return Postings(self._arrays["slots"][places], self._arrays["counts"][places], self._arrays["fields"][places])
+        starts, sizes = _spans(self._arrays["starts"], np.asarray(numbers, np.int64))
+        places = _places(starts, sizes)
+        return Postings(
+            self._arrays["slots"][places], self._arrays["counts"][places], self._arrays["fields"][places], sizes
+        )
 
     def _term(self, number: int) -> bytes:
         offsets = self._offsets
@@ -268,12 +269,21 @@ class Segment:
         return memoryview(self._arrays["text"])  # type: ignore[arg-type]  # an array is a buffer
 
     @cached_property
-    def _starts(self) -> memoryview:
-        return memoryview(self._arrays["starts"])  # type: ignore[arg-type]  # same
-
-    @cached_property
     def _offsets(self) -> memoryview:
         return memoryview(self._arrays["offsets"])  # type: ignore[arg-type]  # same
+
+
+def _spans(borders: NDArray[np.int64], numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Beginning and size of each numbered stretch between borders."""
+    starts = borders[numbers]
+    return starts, borders[numbers + 1] - starts
+
+
+def _places(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All places of the stretches, one after the other."""
+    ends = np.cumsum(sizes)
+    places: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(starts - (ends - sizes), sizes)
+    return places
 
 
 def _grams(term: str) -> set[int]:
@@ -287,10 +297,16 @@ def _gram_table(vocabulary: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[n
 
     CJK pairs have no trigram and are found by `find`.
     """
-    pairs = [(number, _grams(term)) for number, term in enumerate(vocabulary) if len(term) >= _GRAM]
-    sizes = [len(grams) for _, grams in pairs]
-    codes = np.fromiter((gram for _, grams in pairs for gram in grams), np.int64, sum(sizes))
-    owners = np.repeat(np.fromiter((number for number, _ in pairs), np.int32, len(pairs)), sizes)
+    text = np.frombuffer("".join(vocabulary).encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
+    sizes = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))
+    windows = np.maximum(sizes - (_GRAM - 1), 0)
+    places = _places(np.cumsum(sizes) - sizes, windows)
+    codes = text[places] << 42 | text[places + 1] << 21 | text[places + 2]
+    owners = np.repeat(np.arange(len(vocabulary), dtype=np.int32), windows)
     order = np.lexsort((owners, codes))
-    grams, starts = np.unique(codes[order], return_index=True)
-    return grams, np.append(starts, len(codes)).astype(np.int64), owners[order].astype(np.int32)
+    codes, owners = codes[order], owners[order]
+    first = np.ones(len(codes), np.bool_)
+    first[1:] = (codes[1:] != codes[:-1]) | (owners[1:] != owners[:-1])  # a term may hold one twice
+    codes, owners = codes[first], owners[first]
+    grams, starts = np.unique(codes, return_index=True)
+    return grams, np.append(starts, len(codes)).astype(np.int64), owners

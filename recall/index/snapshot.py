@@ -85,6 +85,15 @@ class Snapshot:
         """Numbers of the chunks in the order of their rows, shape (m,)."""
         return np.argsort(self.table.chunk_row, kind="stable")
 
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """Terms in each topic, repeats counted, shape (n,)."""
+        lengths = np.zeros(len(self))
+        for segment, positions in self.segments:
+            alive = positions >= 0
+            lengths[positions[alive]] = segment.lengths[alive]
+        return lengths
+
     def precedes(self, catalog: Catalog, meta: Mapping[str, str]) -> bool:
         """Whether the catalog, whose settings are given, still tells all that changed since this snapshot."""
         same = self._catalog is catalog and (self.encoder, self.vectors) == (meta["encoder"], meta["vectors"])

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -312,16 +313,31 @@ def check_segments(catalog: Catalog) -> None:
         open_bundle(segment_file(catalog, name), check=True)
 
 
+def worth_merging(sizes: Sequence[int], *, alive: int) -> int:
+    """How many of the smallest segments should become one; 0 for none.
+
+    A segment at least twice as large as all smaller ones together stays as it is, so that a document is rewritten a few
+    times in its life however many there are. The others are merged when they are many, or large themselves, as after a
+    first index.
+
+    Args:
+        sizes: documents of each segment, dead ones counted, rising.
+        alive: documents that are not dead.
+    """
+    if sum(sizes) > 2 * alive + _BATCH_FILES:
+        return len(sizes)
+    below = [0, *accumulate(sizes)]
+    small = max((at + 1 for at, size in enumerate(sizes) if at and size < 2 * below[at]), default=0)
+    return small if len(sizes) > _MAX_SEGMENTS or below[small] >= _BATCH_FILES else 0
+
+
 def tidy_segments(catalog: Catalog) -> None:
     """Merges the small postings files when there are many or much in them is dead, and deletes files nobody names."""
     names = [name for (name,) in catalog.read("SELECT name FROM segments")]
     segments = sorted((Segment.open(segment_file(catalog, name)) for name in names), key=lambda part: len(part.docs))
-    total = sum(len(segment.docs) for segment in segments)
-    wasteful = total > 2 * catalog.count() + _BATCH_FILES
-    if wasteful or len(segments) > _MAX_SEGMENTS:
+    victims = segments[: worth_merging([len(segment.docs) for segment in segments], alive=catalog.count())]
+    if victims:
         alive = np.asarray([doc for (doc,) in catalog.read("SELECT doc FROM topics")], np.int64)
-        # The two largest stay as they are, so that one changed file never rewrites the postings of all.
-        victims = segments if wasteful else segments[:-2]
         merged = Segment.merge([(segment, np.isin(segment.docs, alive)) for segment in victims])
         fresh = uuid.uuid4().hex
         merged.write(segment_file(catalog, fresh))

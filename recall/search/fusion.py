@@ -6,7 +6,7 @@ fits (spec models.md section 4).
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,16 @@ def fuse(
         if exhausted or (len(found) >= k and found[k - 1].score > _bound(near, coverage, by_words, depth)):
             return found[:k]
         depth *= 4
+
+
+def largest(values: NDArray[Any], k: int) -> NDArray[np.int64]:
+    """Places of the k largest values above zero and of all that equal the last of them, in rising order."""
+    places = np.flatnonzero(values > 0)
+    if not 0 < k < len(places):
+        return places[: len(places) if k > 0 else 0]
+    least = np.partition(values[places], len(places) - k)[len(places) - k]
+    best: NDArray[np.int64] = places[values[places] >= least]
+    return best
 
 
 def rank_key(snapshot: Snapshot, scored: Scored) -> tuple[float, float, str]:

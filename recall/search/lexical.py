@@ -1,11 +1,11 @@
 """Ranking by words: the founding heuristic, and BM25 on an absolute scale, both answered from postings.
 
-`score` and `rank` work on topics in memory and are the oracle of `score_words`, which never reads a file.
+`score` and `rank` work on topics in memory and are the oracle of `heuristic_points`, which never reads a file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,102 +68,94 @@ def _type_bonus(tokens: Sequence[str], kind: MemoryType | None) -> int:
     return min(_TYPE_BONUS_LIMIT, sum(token in _TYPE_WORDS[kind] for token in tokens))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WordScores:
-    """What the words of a query say of each topic of one snapshot.
-
-    Attributes:
-        heuristic: the founding score, shape (n,).
-        coverage: F of the fusion: BM25 over the greatest sum that the query could reach, times 1 / 0.6; shape (n,).
-    """
-
-    heuristic: NDArray[np.int32]
-    coverage: NDArray[np.float64]
+def heuristic_points(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.int32]]:
+    """What `score` says of every topic of each snapshot, shape (n,)."""
+    tokens = tokenize(query)
+    return [_points(snapshot, tokens) for snapshot in snapshots]
 
 
-def score_words(snapshots: Sequence[Snapshot], query: str) -> list[WordScores]:
-    """Scores of every topic, one record a snapshot; word statistics are taken over all of them together."""
-    tokens, words = tokenize(query), list(terms(query))
-    found = _term_table(snapshots, words)
-    bm25 = _bm25(snapshots, words, found)
-    return [
-        WordScores(_heuristic(snapshot, tokens), coverage) for snapshot, coverage in zip(snapshots, bm25, strict=True)
-    ]
-
-
-def _heuristic(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
-    points = np.zeros(len(snapshot), np.int32)
-    for token in tokens:
-        flags = np.zeros(len(snapshot), np.uint8)
-        for segment, positions in snapshot.segments:
-            slots, _, fields = segment.postings(_matching(segment, token))
-            where = positions[slots]
-            for flag in _WEIGHTS:
-                flags[where[(where >= 0) & (fields & flag > 0)]] |= flag
-        points += _FIELD_SCORES[flags]
+def _points(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
+    # The place behind the last topic takes what stands in topics that are gone: their position is -1.
+    points = np.zeros(len(snapshot) + 1, np.int32)
+    fields = np.zeros(len(snapshot) + 1, np.uint8)
+    for segment, positions in snapshot.segments:
+        for numbers in _matching(segment, tokens):
+            found = segment.postings(numbers)
+            where = positions[found.slots]
+            np.bitwise_or.at(fields, where, found.fields)
+            points[where] += _FIELD_SCORES[fields[where]]  # a topic that comes twice gets the same value twice
+            fields[where] = 0
+    points = points[:-1]
     bonus = np.asarray([_type_bonus(tokens, kind) for kind in TYPES], np.int32)
     points[points > 0] += bonus[snapshot.types[points > 0]]
     return points
 
 
-def _matching(segment: Segment, token: str) -> list[int]:
-    """Numbers of the terms that a token is part of; a CJK pair is a term itself."""
-    if len(token) > 2:
-        return segment.containing(token)
-    number = segment.find(token)
-    return [] if number is None else [number]
+def _matching(segment: Segment, tokens: Sequence[str]) -> Iterator[NDArray[np.int32]]:
+    """For each token numbers of the terms that it is part of; a CJK pair is a term itself."""
+    for token in tokens:
+        if len(token) > 2:
+            yield segment.containing(token)
+        elif (number := segment.find(token)) is not None:
+            yield np.asarray([number], np.int32)
+
+
+def word_coverage(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.float64]]:
+    """F of the fusion for every topic of each snapshot, shape (n,).
+
+    It is BM25 over the greatest sum that the query could reach, times 1 / 0.6; word statistics are taken over all
+    snapshots together.
+    """
+    words = list(terms(query))
+    total = sum(map(len, snapshots))
+    average = sum(float(snapshot.lengths.sum()) for snapshot in snapshots) / max(total, 1)
+    found = [_occurrences(snapshot, words) for snapshot in snapshots]
+    frequency = sum(
+        (np.bincount(part.words[part.counts > 0], minlength=len(words)) for part in found), np.zeros(len(words))
+    )
+    idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
+    greatest = _FULL_SHARE * (_K1 + 1) * float(idf.sum())
+    if greatest <= 0 or average <= 0:
+        return [np.zeros(len(snapshot)) for snapshot in snapshots]
+    return [
+        _bm25(part, idf / greatest, snapshot.lengths, average) for part, snapshot in zip(found, snapshots, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Occurrences:
-    """Where one term stands in one snapshot: positions of living topics with the number of occurrences."""
+    """Where some words stand in one snapshot; parallel arrays, one place a word and living topic.
 
+    Attributes:
+        words: numbers of the words.
+        positions: of the topics.
+        counts: occurrences; 0 where a word only stands in a field that cuts it.
+    """
+
+    words: NDArray[np.int64]
     positions: NDArray[np.int64]
     counts: NDArray[np.float64]
 
 
-def _term_table(snapshots: Sequence[Snapshot], words: Sequence[str]) -> list[list[_Occurrences]]:
-    return [[_occurrences(snapshot, word) for word in words] for snapshot in snapshots]
-
-
-def _occurrences(snapshot: Snapshot, word: str) -> _Occurrences:
-    positions: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-    counts: list[NDArray[np.float64]] = [np.zeros(0, np.float64)]
+def _occurrences(snapshot: Snapshot, words: Sequence[str]) -> _Occurrences:
+    columns: list[list[NDArray[Any]]] = [[np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]]
     for segment, places in snapshot.segments:
-        number = segment.find(word)
-        if number is not None:
-            found = segment.postings([number])
-            where = places[found.slots]
-            alive = (where >= 0) & (found.counts > 0)
-            positions.append(where[alive])
-            counts.append(found.counts[alive].astype(np.float64))
-    return _Occurrences(np.concatenate(positions), np.concatenate(counts))
+        numbers = {at: number for at, word in enumerate(words) if (number := segment.find(word)) is not None}
+        found = segment.postings(list(numbers.values()))
+        positions = places[found.slots]
+        alive = positions >= 0
+        which = np.repeat(np.fromiter(numbers, np.int64), found.sizes)
+        parts: tuple[NDArray[Any], ...] = (which, positions, found.counts)
+        for column, values in zip(columns, parts, strict=True):
+            column.append(values[alive])
+    owners, positions, counts = (np.concatenate(column) for column in columns)
+    return _Occurrences(owners, positions, counts)
 
 
 def _bm25(
-    snapshots: Sequence[Snapshot], words: Sequence[str], found: Sequence[Sequence[_Occurrences]]
-) -> list[NDArray[np.float64]]:
-    lengths = [_lengths(snapshot) for snapshot in snapshots]
-    total = sum(len(part) for part in lengths)
-    average = sum(float(part.sum()) for part in lengths) / max(total, 1)
-    frequency = np.asarray([sum(len(row[at].positions) for row in found) for at in range(len(words))], np.float64)
-    idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
-    greatest = _FULL_SHARE * (_K1 + 1) * float(idf.sum())
-    scores = [np.zeros(len(snapshot)) for snapshot in snapshots]
-    if greatest <= 0 or average <= 0:
-        return scores
-    for out, part, row in zip(scores, lengths, found, strict=True):
-        for weight, seen in zip(idf, row, strict=True):
-            norm = _K1 * (1 - _B + _B * part[seen.positions] / average)
-            out[seen.positions] += weight * seen.counts * (_K1 + 1) / (seen.counts + norm)
-        out /= greatest
-    return scores
-
-
-def _lengths(snapshot: Snapshot) -> NDArray[np.float64]:
-    """Terms in each topic, repeats counted, shape (n,)."""
-    lengths = np.zeros(len(snapshot))
-    for segment, positions in snapshot.segments:
-        alive = positions >= 0
-        lengths[positions[alive]] = segment.lengths[alive]
-    return lengths
+    found: _Occurrences, weights: NDArray[np.float64], lengths: NDArray[np.float64], average: float
+) -> NDArray[np.float64]:
+    norm = _K1 * (1 - _B + _B * lengths[found.positions] / average)
+    parts = weights[found.words] * found.counts * (_K1 + 1) / (found.counts + norm)
+    sums: NDArray[np.float64] = np.bincount(found.positions, parts, len(lengths)).astype(np.float64, copy=False)
+    return sums

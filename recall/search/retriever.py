@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
 from recall.search.dense import Nearest
-from recall.search.fusion import WORDS_ALONE, Scored, fuse, rank_key
-from recall.search.lexical import score_words
+from recall.search.fusion import WORDS_ALONE, Scored, fuse, largest, rank_key
+from recall.search.lexical import heuristic_points, word_coverage
 from recall.search.types import Coverage, Hit
 from recall.store.scan import scan_key
 
@@ -53,9 +53,12 @@ def search_heuristic(
             with whatever shares a word.
     """
     ranked: list[tuple[float, float, int, object, int]] = []
-    for number, (snapshot, words) in enumerate(zip(snapshots, score_words(snapshots, query), strict=True)):
-        fits = allowed_mask(snapshot, exclude) & (WORDS_ALONE * words.coverage >= floor)
-        points = np.where(fits, words.heuristic, 0)
+    all_points = heuristic_points(snapshots, query)
+    coverage = word_coverage(snapshots, query) if floor > 0 else [None] * len(snapshots)
+    for number, (snapshot, points, shares) in enumerate(zip(snapshots, all_points, coverage, strict=True)):
+        points[excluded_positions(snapshot, exclude)] = 0
+        if shares is not None:
+            points[shares < floor / WORDS_ALONE] = 0
         for at in _leaders(points, snapshot.mtimes, k):
             key = scan_key(snapshot.paths[at])
             ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
@@ -66,10 +69,11 @@ def search_heuristic(
 
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Positions of the k best by points and time, with all that tie with the last of them; none without points."""
-    positive = np.flatnonzero(points)
-    if k <= 0 or len(positive) <= k:
-        return positive[: max(k, 0)]
-    order = positive[np.lexsort((-mtimes[positive], -points[positive]))]
+    best = largest(points, k)
+    best = best[points[best] > 0]
+    if k <= 0 or len(best) <= k:
+        return best[: max(k, 0)]
+    order = best[np.lexsort((-mtimes[best], -points[best]))]
     last = order[k - 1]
     ties = (points[order[k:]] == points[last]) & (mtimes[order[k:]] == mtimes[last])
     return order[: k + int(np.count_nonzero(ties))]
@@ -102,10 +106,10 @@ class Hybrid:
             exclude: ids of topics that may not be found.
         """
         scored: list[tuple[int, Scored]] = []
-        for number, (snapshot, words) in enumerate(zip(snapshots, score_words(snapshots, query), strict=True)):
+        for number, (snapshot, coverage) in enumerate(zip(snapshots, word_coverage(snapshots, query), strict=True)):
             allowed = allowed_mask(snapshot, exclude)
             known = vector if snapshot.encoder == self.encoder else None
-            found = fuse(snapshot, words.coverage, known, k, allowed=allowed, nearest=self.nearest)
+            found = fuse(snapshot, coverage, known, k, allowed=allowed, nearest=self.nearest)
             scored.extend((number, item) for item in found)
         scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1]))
         good = [pair for pair in scored[:k] if pair[1].score >= self.floor]
@@ -115,8 +119,13 @@ class Hybrid:
 def allowed_mask(snapshot: Snapshot, exclude: Collection[str]) -> NDArray[np.bool_]:
     """Which topics may be found, shape (n,)."""
     allowed = np.ones(len(snapshot), np.bool_)
-    allowed[[at for name in exclude if (at := snapshot.position_of(name)) is not None]] = False
+    allowed[excluded_positions(snapshot, exclude)] = False
     return allowed
+
+
+def excluded_positions(snapshot: Snapshot, exclude: Collection[str]) -> list[int]:
+    """Where the topics stand that may not be found; names of other memories are ignored."""
+    return [at for name in exclude if (at := snapshot.position_of(name)) is not None]
 
 
 def _hits(snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], *, lexical: bool) -> tuple[Hit, ...]:

@@ -57,9 +57,7 @@ _HOST_TAGS = r"""
 # With attributes, or with spaces that a lenient reader forgives; `a < system` is no tag.
 _HOST_TAG = rf"(?ix)<(?=/?(?:{_HOST_TAGS})(?![\w-])|\s*+(?:/\s*+)?(?:{_HOST_TAGS})(?:\s[^<>]{{0,200}})?/?>)"
 _TEMPLATE_TOKEN = r"(?i)<(?=[|｜][^\s|｜<>]{1,40}[|｜]?>|[^\s|｜<>]{1,40}[|｜]>|</?SYS>>|/?(?:s|bos|eos|sop)>)"  # noqa: S105 - no password
-_BRACKET_TOKEN = (
-    r"(?i)\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK|sop)\])"  # noqa: S105 - same
-)
+_BRACKET_TOKEN = r"(?i)\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|gMASK|sop)\])"  # noqa: S105 - same
 
 _BREAKING = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+"
 _FENCE = r"(?P<lead>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)"

@@ -15,7 +15,7 @@ from recall import Config, Memory, SyncReport
 from recall.config import EncoderConfig, IndexConfig, SearchConfig
 from recall.index.catalog import Catalog, Known
 from recall.index.collection import Collection
-from recall.index.sync import apply_words, plan
+from recall.index.sync import apply_words, plan, worth_merging
 from recall.store.scan import Scan, SourceFile, scan
 from recall.store.topics import Scope, Topic
 
@@ -336,6 +336,41 @@ def test_many_small_changes_leave_few_postings_files_and_none_without_owner(root
     places = np.concatenate([positions for _, positions in snapshot.segments])
     assert sorted(places[places >= 0].tolist()) == list(range(7))
     index.close()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "alive", "merged"),
+    [
+        ([], 0, 0),
+        ([5], 5, 0),
+        ([1] * 8, 8, 0),
+        ([1] * 9, 9, 9),
+        ([*[1] * 8, 10_000], 10_008, 8),
+        ([*[1] * 7, 15, 10_000], 10_022, 7),
+        ([16, 2002, 2003, 6003], 10_024, 4),
+        ([900, 900, 10_000], 11_800, 0),
+        ([1000, 1000, 10_000], 12_000, 2),
+        ([2000, 2000, 10_000], 14_000, 2),
+        ([2000, 3100, 10_000], 15_100, 3),
+        ([3, 4000], 1000, 2),
+    ],
+)
+def test_postings_are_merged_when_they_are_many_or_much_of_them_is_small(
+    sizes: list[int], alive: int, merged: int
+) -> None:
+    assert worth_merging(sizes, alive=alive) == merged
+
+
+def test_a_document_is_rewritten_a_few_times_only_however_many_come_one_by_one() -> None:
+    sizes: list[int] = []
+    rewritten = 0
+    for _ in range(5000):
+        sizes = sorted([*sizes, 1])
+        merged = worth_merging(sizes, alive=sum(sizes))
+        rewritten += sum(sizes[:merged])
+        sizes = sorted([*sizes[merged:], *([sum(sizes[:merged])] if merged else [])])
+        assert len(sizes) <= 12
+    assert rewritten < 8 * 5000
 
 
 def test_progress_is_told_up_to_the_end(root: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from recall.index.snapshot import Snapshot
 from recall.search import fusion
 from recall.search.dense import Nearest
 from recall.search.fusion import Scored, fuse
-from recall.search.lexical import score_words
+from recall.search.lexical import word_coverage
 from recall.search.retriever import Hybrid
 from recall.store.topics import Scope
 from recall.text.chunks import chunk_topic
@@ -122,13 +122,13 @@ def first_depth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, nearest: Nearest, query: str) -> None:
     snapshot = corpus.snapshot
     chance = np.random.default_rng(len(query))
-    (words,) = score_words([snapshot], query)
+    (coverage,) = word_coverage([snapshot], query)
     vector = small_encoder().encode_query(query)
     for share in (1.0, 0.5, 0.02):
         allowed = chance.random(len(snapshot)) < share
-        right = corpus.right(words.coverage, vector, allowed)
+        right = corpus.right(coverage, vector, allowed)
         for k in (1, 5, 1000):
-            corpus.check(fuse(snapshot, words.coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
+            corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
 
 
 @pytest.mark.usefixtures("first_depth")
@@ -162,10 +162,10 @@ def test_without_a_vector_of_the_query_words_alone_judge(
     corpus: Corpus, nearest: Nearest, vector: Vector | None
 ) -> None:
     snapshot = corpus.snapshot
-    (words,) = score_words([snapshot], "deploy 咖啡")
+    (coverage,) = word_coverage([snapshot], "deploy 咖啡")
     everything = np.ones(len(snapshot), np.bool_)
-    found = fuse(snapshot, words.coverage, vector, 50, allowed=everything, nearest=nearest)
-    corpus.check(found, corpus.right(words.coverage, None, everything), 50)
+    found = fuse(snapshot, coverage, vector, 50, allowed=everything, nearest=nearest)
+    corpus.check(found, corpus.right(coverage, None, everything), 50)
     assert [scored.cosine for scored in found] == [None] * 50
 
 
@@ -173,10 +173,10 @@ def test_without_a_vector_of_the_query_words_alone_judge(
 @pytest.mark.parametrize("query", ["deploy", "nothing known here"])
 def test_asking_for_nothing_gives_nothing(corpus: Corpus, nearest: Nearest, query: str, k: int) -> None:
     snapshot = corpus.snapshot
-    (words,) = score_words([snapshot], query)
+    (coverage,) = word_coverage([snapshot], query)
     everything = np.ones(len(snapshot), np.bool_)
     for vector in (None, small_encoder().encode_query(query)):
-        assert fuse(snapshot, words.coverage, vector, k, allowed=everything, nearest=nearest) == []
+        assert fuse(snapshot, coverage, vector, k, allowed=everything, nearest=nearest) == []
 
 
 def test_a_memory_without_topics_has_no_best(memory: Memory, nearest: Nearest) -> None:
@@ -192,11 +192,11 @@ def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, neare
     with memory(same) as collection:
         collection.sync_vectors(encoder)
         snapshot = collection.snapshot()
-        (words,) = score_words([snapshot], "zeppelins")
+        (coverage,) = word_coverage([snapshot], "zeppelins")
         everything = np.ones(len(snapshot), np.bool_)
         vector = encoder.encode_query("zeppelins")
         for k in (1, 3, 60):
-            found = fuse(snapshot, words.coverage, vector, k, allowed=everything, nearest=nearest)
+            found = fuse(snapshot, coverage, vector, k, allowed=everything, nearest=nearest)
             assert [scored.position for scored in found] == list(range(k))
 
 
@@ -207,9 +207,9 @@ def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, n
     with memory(files, mtimes={"old.md": 10**18, "new.md": 2 * 10**18}) as collection:
         collection.sync_vectors(encoder, limit=1)
         snapshot = collection.snapshot()
-        (words,) = score_words([snapshot], "zeppelin")
+        (coverage,) = word_coverage([snapshot], "zeppelin")
         everything = np.ones(2, np.bool_)
-        found = fuse(snapshot, words.coverage, encoder.encode_query("zeppelin"), 2, allowed=everything, nearest=nearest)
+        found = fuse(snapshot, coverage, encoder.encode_query("zeppelin"), 2, allowed=everything, nearest=nearest)
     best = found[0]
     assert snapshot.paths[best.position] == "old.md"
     assert best.cosine is None

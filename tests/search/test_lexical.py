@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recall.index.collection import Collection
 from recall.index.snapshot import Snapshot
-from recall.search.lexical import rank, score, score_words
+from recall.search.lexical import heuristic_points, rank, score, word_coverage
 from recall.search.retriever import search_heuristic
 from recall.store.scan import SourceFile, scan_order
 from recall.store.topics import MemoryType, Scope, Topic
@@ -188,12 +188,11 @@ def bm25(topics: Sequence[Topic], query: str) -> list[float]:
 def check(snapshots: Sequence[Snapshot], query: str) -> None:
     """Postings say the same as texts."""
     topics = [topics_of(snapshot) for snapshot in snapshots]
-    found = score_words(snapshots, query)
     tokens = tokenize(query)
-    assert [words.heuristic.tolist() for words in found] == [
+    assert [points.tolist() for points in heuristic_points(snapshots, query)] == [
         [score(tokens, topic) for topic in part] for part in topics
     ]
-    coverage = np.concatenate([words.coverage for words in found])
+    coverage = np.concatenate(word_coverage(snapshots, query))
     np.testing.assert_allclose(coverage, bm25([topic for part in topics for topic in part], query), rtol=1e-9)
 
 
@@ -271,27 +270,29 @@ def test_equal_topics_come_in_scan_order_whatever_order_they_were_indexed_in(mem
 def test_a_text_of_average_length_that_holds_every_word_once_is_covered_to_three_quarters(memory: Memory) -> None:
     notes = [("deploy gateway", "", "", ""), ("coffee sugar", "", "", "")]
     with memory(files(notes)) as collection:
-        (words,) = score_words([collection.snapshot()], "gateway deploy")
-    assert sorted(words.coverage.tolist()) == pytest.approx([0, 1 / (0.6 * 2.2)])
+        (coverage,) = word_coverage([collection.snapshot()], "gateway deploy")
+    assert sorted(coverage.tolist()) == pytest.approx([0, 1 / (0.6 * 2.2)])
 
 
 def test_a_word_that_no_topic_has_lowers_the_coverage(memory: Memory) -> None:
     with memory(files([("deploy", "", "", ""), ("coffee", "", "", "")])) as collection:
         snapshots = [collection.snapshot()]
-        (known,), (partly,) = score_words(snapshots, "deploy"), score_words(snapshots, "deploy zeppelin")
-    assert 0 < partly.coverage.max() < 0.6 * known.coverage.max()
+        (known,), (partly,) = word_coverage(snapshots, "deploy"), word_coverage(snapshots, "deploy zeppelin")
+    assert 0 < partly.max() < 0.6 * known.max()
 
 
 @pytest.mark.parametrize("query", ["", " ", "👍", "、"])
 def test_a_query_without_words_covers_nothing(memory: Memory, query: str) -> None:
     with memory(files([("deploy 、", "", "", "👍")])) as collection:
-        (words,) = score_words([collection.snapshot()], query)
-    assert words.heuristic.tolist() == [0]
-    assert (words.coverage.tolist() == [0]) == (query != "、")  # a lone 、 is a term, as it is of the CJK class
+        snapshots = [collection.snapshot()]
+        (points,), (coverage,) = heuristic_points(snapshots, query), word_coverage(snapshots, query)
+    assert points.tolist() == [0]
+    assert (coverage.tolist() == [0]) == (query != "、")  # a lone 、 is a term, as it is of the CJK class
 
 
 def test_without_topics_there_is_nothing_to_score(memory: Memory) -> None:
-    assert score_words([], "deploy") == []
+    assert (heuristic_points([], "deploy"), word_coverage([], "deploy")) == ([], [])
     with memory({}) as collection:
-        (words,) = score_words([collection.snapshot()], "deploy")
-    assert (words.heuristic.tolist(), words.coverage.tolist()) == ([], [])
+        snapshots = [collection.snapshot()]
+        (points,), (coverage,) = heuristic_points(snapshots, "deploy"), word_coverage(snapshots, "deploy")
+    assert (points.tolist(), coverage.tolist()) == ([], [])

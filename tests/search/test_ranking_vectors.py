@@ -12,7 +12,7 @@ import pytest
 
 from recall.index.collection import Collection
 from recall.index.snapshot import Snapshot
-from recall.search.lexical import rank, score, score_words
+from recall.search.lexical import heuristic_points, rank, score
 from recall.search.retriever import search_heuristic
 from recall.search.types import Hit
 from recall.store.files import read_text
@@ -197,8 +197,10 @@ def test_postings_rank_as_the_founding_system_does(
         found = search_heuristic(snapshots[corpus], case["query"], case.get("limit", 5), exclude=excluded)
         points = {
             f"{FOLDERS[snapshot.scope]}/{snapshot.paths[at]}": int(value)
-            for snapshot, words in zip(snapshots[corpus], score_words(snapshots[corpus], case["query"]), strict=True)
-            for at, value in enumerate(words.heuristic)
+            for snapshot, points in zip(
+                snapshots[corpus], heuristic_points(snapshots[corpus], case["query"]), strict=True
+            )
+            for at, value in enumerate(points)
             if value
         }
         parts = ((best, ranked(found.hits)), (positive, points))
