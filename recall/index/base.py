@@ -1,6 +1,6 @@
 """The two seams of the index: what turns text into vectors, and what finds the nearest of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
@@ -14,6 +14,9 @@ Vectors = NDArray[np.float32]
 
 Vector = NDArray[np.float32]
 """Shape (dim,), of unit length."""
+
+Products = Callable[[Vectors, Vector], NDArray[np.float32]]
+"""Inner products of all rows with a vector, shape (n,); in `index.faiss` and `index.flat`."""
 
 
 @runtime_checkable

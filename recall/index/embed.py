@@ -131,7 +131,8 @@ def apply_vectors(
         done += len(step)
         if on_progress:
             on_progress("vectors", done, total)
-    compact_vectors(catalog)
+    if done:
+        compact_vectors(catalog)
     return replace(report, embedded=source.asked, reused=report.reused - source.asked)
 
 

@@ -86,6 +86,11 @@ class Snapshot:
         return np.argsort(self.table.chunk_row, kind="stable")
 
     @cached_property
+    def first_chunks(self) -> NDArray[np.int64]:
+        """Place of the first chunk of each topic that has any, rising."""
+        return np.flatnonzero(np.diff(self.table.chunk_owner, prepend=-1))
+
+    @cached_property
     def lengths(self) -> NDArray[np.float64]:
         """Terms in each topic, repeats counted, shape (n,)."""
         lengths = np.zeros(len(self))

@@ -13,7 +13,7 @@ from typing import Final, Self
 from recall.config import Config
 from recall.context.prompt import relevant_memory
 from recall.errors import TopicError
-from recall.index.base import Encoder
+from recall.index.base import Encoder, Products
 from recall.index.collection import Collection as Index
 from recall.index.snapshot import Snapshot
 from recall.index.sync import Progress, SyncReport
@@ -21,7 +21,6 @@ from recall.memory.events import Event, RecallEvent
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
 from recall.memory.opening import cache_root, find, load_config, make_model
-from recall.search.dense import Nearest
 from recall.search.prefetch import Limits, Prefetch, Search
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
 from recall.search.types import Coverage, Drop, Hit, Recall, Strategy
@@ -102,7 +101,7 @@ class Memory:
         user_root: Path | str | None = None,
         config: Config | None = None,
         encoder: Encoder | None = None,
-        index: Nearest | None = None,
+        index: Products | None = None,
         clock: Callable[[], float] = time.time,
         on_event: Callable[[Event], object] | None = None,
         background: bool = True,
@@ -116,7 +115,7 @@ class Memory:
             user_root: the folder of memory across projects; None takes the host's, if any.
             config: settings; None loads them from all sources.
             encoder: what turns text into vectors; None takes what the settings name.
-            index: exact search over rows; None takes FAISS.
+            index: inner products of rows and a vector; None takes FAISS.
             clock: seconds since the epoch.
             on_event: told of every search, delivery and synchronisation; its exceptions are logged and dropped.
             background: load the model and index the folder at once, in the background.
@@ -140,7 +139,7 @@ class Memory:
             )
             for scope, folder in scopes.items()
         ]
-        model = make_model(encoder, config, nearest=index)
+        model = make_model(encoder, config, products=index)
         memory = cls(
             lambda tell: Keeper(indexes, model, on_report=tell),
             model,
@@ -309,7 +308,7 @@ class Memory:
             return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
         if coverage.embedded < coverage.topics:
             self._keeper.wake()
-        hybrid = Hybrid(self._model.nearest, self._floor, encoder.fingerprint)
+        hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
         found = hybrid.search(snapshots, cut, vector, k, exclude=exclude)
         return self._finished(query, found, Strategy.HYBRID, coverage, start)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from recall.config import EncoderConfig
-from recall.index.base import Encoder, Vector, check_vectors
-from recall.search.dense import Nearest
+from recall.index.base import Encoder, Products, Vector, check_vectors
 from recall.text.chunks import encoder_tokens
 
 logger = logging.getLogger(__name__)
@@ -53,11 +52,11 @@ def readable(query: str, budget: float) -> str:
 
 
 class Model:
-    """An encoder with its state, and the exact search over its vectors. Thread-safe.
+    """An encoder with its state, and the arithmetic over its vectors. Thread-safe.
 
     Args:
         encoder: what encodes; None when only words are to be searched.
-        nearest: exact search over rows; None takes FAISS.
+        products: of rows and a vector; None takes FAISS.
         problem: why there is no encoder.
 
     Attributes:
@@ -65,10 +64,10 @@ class Model:
         problem: why only words are searched, "" while the encoder works or none is wanted.
     """
 
-    def __init__(self, encoder: Encoder | None, *, nearest: Nearest | None = None, problem: str = "") -> None:
+    def __init__(self, encoder: Encoder | None, *, products: Products | None = None, problem: str = "") -> None:
         self.encoder = encoder
         self.problem = problem
-        self._nearest = nearest
+        self._products = products
         self._warm = threading.Event()
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, Vector] = OrderedDict()
@@ -81,13 +80,13 @@ class Model:
         return self._warm.is_set() and self.encoder is not None
 
     @property
-    def nearest(self) -> Nearest:
-        """Exact search over rows; loads FAISS on first use."""
-        if self._nearest is None:
-            from recall.index.faiss import nearest
+    def products(self) -> Products:
+        """Inner products of rows and a vector; loads FAISS on first use."""
+        if self._products is None:
+            from recall.index.faiss import products
 
-            self._nearest = nearest
-        return self._nearest
+            self._products = products
+        return self._products
 
     def warm_up(self) -> None:
         """Loads the model and the search library; notes the problem when that fails, and words alone remain."""
@@ -95,7 +94,7 @@ class Model:
             if self.encoder is not None and not self._warm.is_set():
                 try:
                     self.encoder.encode_query("warm-up")
-                    _ = self.nearest
+                    _ = self.products
                 except Exception as error:  # an encoder of the host's may raise anything
                     logger.warning("only words are searched: %s", error)
                     self.encoder, self.problem = None, str(error) or repr(error)

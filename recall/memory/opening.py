@@ -9,9 +9,8 @@ import platformdirs
 
 from recall.config import Config, load
 from recall.errors import ConfigError, EncoderError
-from recall.index.base import Encoder
+from recall.index.base import Encoder, Products
 from recall.memory.model import Model, make_encoder
-from recall.search.dense import Nearest
 from recall.store.layout import Layout, Located, locate
 
 logger = logging.getLogger(__name__)
@@ -78,12 +77,12 @@ def cache_root(config: Config) -> Path:
         raise ConfigError(str(error), source="settings", key="index.cache") from error
 
 
-def make_model(encoder: Encoder | None, config: Config, *, nearest: Nearest | None = None) -> Model:
+def make_model(encoder: Encoder | None, config: Config, *, products: Products | None = None) -> Model:
     """The given encoder, else the one of the settings; without a usable one, a model that leaves words alone."""
     if encoder is not None:
-        return Model(encoder, nearest=nearest)
+        return Model(encoder, products=products)
     try:
-        return Model(make_encoder(config.encoder), nearest=nearest)
+        return Model(make_encoder(config.encoder), products=products)
     except EncoderError as error:
         logger.warning("only words are searched: %s", error)
         return Model(None, problem=str(error))

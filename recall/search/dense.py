@@ -1,82 +1,50 @@
-"""Ranking by meaning: the topics whose chunks lie nearest to the query's vector. A topic counts by its best chunk."""
+"""Nearness of topics to a query: the cosine of its vector with the best of a topic's chunks."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recall.index.base import Vector, Vectors
+from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
-
-Nearest = Callable[[Vectors, Vector, int], tuple[NDArray[np.float32], NDArray[np.int64]]]
-"""The k best rows for a vector: inner products, best first, and row numbers; in `index.faiss` and `index.flat`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """Topics of one snapshot with their best chunk; parallel arrays.
+    """Topics of one snapshot; parallel arrays.
 
     Attributes:
-        positions: each topic once.
-        cosines: of the query with the best chunk.
-        chunks: number of that chunk in its topic.
+        positions: each topic once, rising.
+        cosines: of the query with the best chunk; not a number where a stored vector is damaged.
     """
 
     positions: NDArray[np.int64]
     cosines: NDArray[np.float32]
-    chunks: NDArray[np.int64]
 
 
-def nearest_topics(
-    snapshot: Snapshot, vector: Vector, count: int, *, allowed: NDArray[np.bool_], nearest: Nearest
-) -> Near:
-    """The `count` allowed topics that lie nearest, best first; fewer when there are fewer.
+def all_cosines(snapshot: Snapshot, vector: Vector, products: Products) -> Near:
+    """Every topic that has a vector.
+
+    To look at all rows takes as long as to search for a few: what counts is the memory that is read.
 
     Args:
         snapshot: where to look.
         vector: the query, of unit length, shape (dim,).
-        count: topics wanted.
-        allowed: which topics may be found, shape (n,).
-        nearest: exact search over rows.
+        products: of rows and a vector.
     """
-    depth = 2 * count
-    while True:
-        scores, rows = nearest(snapshot.rows, vector, depth)
-        chunks, source = _chunks_of(snapshot, rows)
-        owners = snapshot.chunk_owner[chunks]
-        keep = allowed[owners]
-        positions, first = np.unique(owners[keep], return_index=True)
-        if len(positions) >= count or depth >= len(snapshot.rows):
-            # np.unique gives the first place of each topic, which is its best chunk, since rows come best first.
-            best = np.sort(first)[:count]
-            chosen = chunks[keep][best]
-            return Near(owners[keep][best], scores[source][keep][best], snapshot.chunk_number[chosen])
-        depth *= 4
+    first = snapshot.first_chunks
+    if not len(first):
+        return Near(first, np.zeros(0, np.float32))
+    scores = products(snapshot.rows, vector)[snapshot.chunk_row]
+    return Near(snapshot.chunk_owner[first], np.fmax.reduceat(scores, first))
 
 
-def _chunks_of(snapshot: Snapshot, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Chunks whose vector is one of the rows, in the order of the rows, and for each the place of its row there."""
-    by_row = snapshot.chunk_row[snapshot.chunks_by_row]
-    start, stop = np.searchsorted(by_row, rows, "left"), np.searchsorted(by_row, rows, "right")
-    source = np.repeat(np.arange(len(rows)), stop - start)
-    offset = np.arange(len(source)) - np.repeat(np.cumsum(stop - start) - (stop - start), stop - start)
-    return snapshot.chunks_by_row[start[source] + offset], source
-
-
-def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> Near:
-    """The given topics with their best chunk; those without vectors are left out."""
-    start = np.searchsorted(snapshot.chunk_owner, positions, "left")
-    stop = np.searchsorted(snapshot.chunk_owner, positions, "right")
-    have = stop > start
-    start, sizes, positions = start[have], (stop - start)[have], positions[have]
-    if not len(positions):
-        return Near(positions, np.zeros(0, np.float32), np.zeros(0, np.int64))
-    begin = np.cumsum(sizes) - sizes
-    chunks = np.repeat(start - begin, sizes) + np.arange(sizes.sum())
-    scores = snapshot.rows[snapshot.chunk_row[chunks]] @ vector
-    best = np.maximum.reduceat(scores, begin)
-    # The first chunk that reaches its topic's best score.
-    is_best = np.flatnonzero(scores == np.repeat(best, sizes))
-    _, first = np.unique(np.repeat(np.arange(len(sizes)), sizes)[is_best], return_index=True)
-    return Near(positions, best, snapshot.chunk_number[chunks[is_best[first]]])
+def best_chunks(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> list[int]:
+    """For each topic the number of its chunk that lies nearest, 0 for a topic without any."""
+    start, stop = (np.searchsorted(snapshot.chunk_owner, positions, side) for side in ("left", "right"))
+    return [
+        int(snapshot.chunk_number[first + np.argmax(snapshot.rows[snapshot.chunk_row[first:last]] @ vector)])
+        if last > first
+        else 0
+        for first, last in zip(start.tolist(), stop.tolist(), strict=True)
+    ]

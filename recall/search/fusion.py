@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from recall.index.base import Vector
+from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
-from recall.search.dense import Near, Nearest, cosines, nearest_topics
+from recall.search.dense import all_cosines, best_chunks
 
 WORD_WEIGHT: Final = 0.4
 
@@ -23,8 +23,6 @@ _ASSUMED_COSINE: Final = 0.5
 
 WORDS_ALONE: Final = WORD_WEIGHT + _ASSUMED_COSINE
 """What F is multiplied by to score a topic by its words alone."""
-
-_FIRST_DEPTH: Final = 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,12 +51,9 @@ def fuse(
     k: int,
     *,
     allowed: NDArray[np.bool_],
-    nearest: Nearest,
+    products: Products,
 ) -> list[Scored]:
     """The k best topics of a snapshot, best first, exactly.
-
-    Candidates come from the top of both rankings. Nothing outside them can score more than the last cosine plus the
-    weighted last F (Fagin's threshold), so both are read deeper until the k-th candidate is better.
 
     Args:
         snapshot: where to look.
@@ -66,76 +61,34 @@ def fuse(
         vector: the query, shape (dim,); None or all zero when only words can judge.
         k: topics wanted.
         allowed: which topics may be found, shape (n,).
-        nearest: exact search over rows.
+        products: of rows and a vector.
     """
-    if k <= 0:
-        return []
-    eligible = np.where(allowed, coverage, 0.0)
-    by_words = np.argsort(-eligible, kind="stable")
-    by_words = by_words[: np.count_nonzero(eligible)]
-    with_vectors = vector if vector is not None and np.any(vector) and len(snapshot.chunk_row) else None
-    depth = max(_FIRST_DEPTH, 4 * k)
-    while True:
-        top_words = by_words[:depth]
-        near = _near(snapshot, with_vectors, depth, allowed=allowed, nearest=nearest, more=top_words)
-        found = _combine(near, coverage, top_words)
-        found.sort(key=lambda scored: rank_key(snapshot, scored))
-        exhausted = depth >= len(snapshot)
-        if exhausted or (len(found) >= k and found[k - 1].score > _bound(near, coverage, by_words, depth)):
-            return found[:k]
-        depth *= 4
+    cosines = np.full(len(snapshot), np.nan)
+    if vector is not None and vector.any() and len(snapshot.chunk_row):
+        near = all_cosines(snapshot, vector, products)
+        cosines[near.positions] = near.cosines
+    has_cosine = ~np.isnan(cosines)
+    scores = np.where(has_cosine, cosines + WORD_WEIGHT * coverage, WORDS_ALONE * coverage)
+    scores[~(allowed & (has_cosine | (coverage > 0)))] = -np.inf
+    best = largest(scores, k, above=-np.inf)
+    ranked = sorted(best.tolist(), key=lambda at: rank_key(snapshot, float(scores[at]), at))[: max(k, 0)]
+    chunks = best_chunks(snapshot, vector, np.asarray(ranked, np.int64)) if vector is not None else [0] * len(ranked)
+    return [
+        Scored(float(scores[at]), at, float(cosines[at]) if has_cosine[at] else None, float(coverage[at]), chunk)
+        for at, chunk in zip(ranked, chunks, strict=True)
+    ]
 
 
-def largest(values: NDArray[Any], k: int) -> NDArray[np.int64]:
-    """Places of the k largest values above zero and of all that equal the last of them, in rising order."""
-    places = np.flatnonzero(values > 0)
+def rank_key(snapshot: Snapshot, score: float, position: int) -> tuple[float, float, str]:
+    """Sorts better scores first, then newer topics, then by path: nothing that depends on how the index came about."""
+    return -score, -float(snapshot.mtimes[position]), snapshot.paths[position]
+
+
+def largest(values: NDArray[Any], k: int, *, above: float) -> NDArray[np.int64]:
+    """Places of the k largest values above a border and of all that equal the last of them, in rising order."""
+    places = np.flatnonzero(values > above)
     if not 0 < k < len(places):
         return places[: len(places) if k > 0 else 0]
     least = np.partition(values[places], len(places) - k)[len(places) - k]
     best: NDArray[np.int64] = places[values[places] >= least]
     return best
-
-
-def rank_key(snapshot: Snapshot, scored: Scored) -> tuple[float, float, str]:
-    """Sorts better scores first, then newer topics, then by path: nothing that depends on how the index came about."""
-    return -scored.score, -float(snapshot.mtimes[scored.position]), snapshot.paths[scored.position]
-
-
-def _near(
-    snapshot: Snapshot,
-    vector: Vector | None,
-    depth: int,
-    *,
-    allowed: NDArray[np.bool_],
-    nearest: Nearest,
-    more: NDArray[np.int64],
-) -> Near:
-    """The nearest topics, best first, and after them those of `more` that are not among them."""
-    if vector is None:
-        nothing = np.zeros(0, np.int64)
-        return Near(nothing, np.zeros(0, np.float32), nothing)
-    near = nearest_topics(snapshot, vector, depth, allowed=allowed, nearest=nearest)
-    rest = cosines(snapshot, vector, np.sort(np.setdiff1d(more, near.positions)))
-    return Near(
-        np.concatenate([near.positions, rest.positions]),
-        np.concatenate([near.cosines, rest.cosines]),
-        np.concatenate([near.chunks, rest.chunks]),
-    )
-
-
-def _combine(near: Near, coverage: NDArray[np.float64], by_words: NDArray[np.int64]) -> list[Scored]:
-    found = [
-        Scored(
-            float(cosine) + WORD_WEIGHT * float(coverage[at]), int(at), float(cosine), float(coverage[at]), int(chunk)
-        )
-        for at, cosine, chunk in zip(near.positions, near.cosines, near.chunks, strict=True)
-    ]
-    without = np.setdiff1d(by_words, near.positions)
-    return found + [Scored(WORDS_ALONE * float(coverage[at]), int(at), None, float(coverage[at]), 0) for at in without]
-
-
-def _bound(near: Near, coverage: NDArray[np.float64], by_words: NDArray[np.int64], depth: int) -> float:
-    """What a topic outside the candidates could score at most."""
-    last_words = float(coverage[by_words[depth]]) if len(by_words) > depth else 0.0
-    last_cosine = float(near.cosines[depth - 1]) if len(near.cosines) >= depth else -1.0
-    return max(last_cosine + WORD_WEIGHT * last_words, WORDS_ALONE * last_words)

@@ -7,9 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from recall.index.base import Vector
+from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
-from recall.search.dense import Nearest
 from recall.search.fusion import WORDS_ALONE, Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, word_coverage
 from recall.search.types import Coverage, Hit
@@ -69,8 +68,7 @@ def search_heuristic(
 
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Positions of the k best by points and time, with all that tie with the last of them; none without points."""
-    best = largest(points, k)
-    best = best[points[best] > 0]
+    best = largest(points, k, above=0)
     if k <= 0 or len(best) <= k:
         return best[: max(k, 0)]
     order = best[np.lexsort((-mtimes[best], -points[best]))]
@@ -84,12 +82,12 @@ class Hybrid:
     """Words and meaning together.
 
     Attributes:
-        nearest: exact search over rows.
+        products: of rows and a vector.
         floor: fused score below which a topic is taken for chance.
         encoder: fingerprint of the model that encodes queries; vectors of another one are not compared.
     """
 
-    nearest: Nearest
+    products: Products
     floor: float
     encoder: str
 
@@ -109,9 +107,9 @@ class Hybrid:
         for number, (snapshot, coverage) in enumerate(zip(snapshots, word_coverage(snapshots, query), strict=True)):
             allowed = allowed_mask(snapshot, exclude)
             known = vector if snapshot.encoder == self.encoder else None
-            found = fuse(snapshot, coverage, known, k, allowed=allowed, nearest=self.nearest)
+            found = fuse(snapshot, coverage, known, k, allowed=allowed, products=self.products)
             scored.extend((number, item) for item in found)
-        scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1]))
+        scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1].score, pair[1].position))
         good = [pair for pair in scored[:k] if pair[1].score >= self.floor]
         return Found(_hits(snapshots, good, lexical=True), scored[0][1].score if scored else None)
 

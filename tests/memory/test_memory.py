@@ -173,7 +173,7 @@ def test_nonsense_finds_nothing(opened: Open, write: Write) -> None:
 
 def test_another_search_and_another_encoder_can_be_put_in(opened: Open, write: Write) -> None:
     write("a.md", "zebra crossing")
-    memory = opened(index=flat.nearest, encoder=HashingEncoder(32))
+    memory = opened(index=flat.products, encoder=HashingEncoder(32))
     found = memory.recall("zebra crossing")
     assert ids(found) == ["a.md"]
     assert memory.status()[0].encoder == HashingEncoder(32).fingerprint

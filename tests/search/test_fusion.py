@@ -10,12 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from recall.index import faiss, flat
-from recall.index.base import Encoder, Vector, Vectors, usable
+from recall.index.base import Encoder, Products, Vector, Vectors, usable
 from recall.index.collection import Collection
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
-from recall.search import fusion
-from recall.search.dense import Nearest
 from recall.search.fusion import Scored, fuse
 from recall.search.lexical import word_coverage
 from recall.search.retriever import Hybrid
@@ -106,20 +104,14 @@ def corpus(request: pytest.FixtureRequest, memory: Memory) -> Iterator[Corpus]:
         yield Corpus(snapshot, chunks)
 
 
-@pytest.fixture(params=[flat.nearest, faiss.nearest], ids=["flat", "faiss"])
-def nearest(request: pytest.FixtureRequest) -> Nearest:
-    found: Nearest = request.param
+@pytest.fixture(params=[flat.products, faiss.products], ids=["flat", "faiss"])
+def products(request: pytest.FixtureRequest) -> Products:
+    found: Products = request.param
     return found
 
 
-@pytest.fixture(params=[2, 64], ids=["steps from 2", "steps from 64"])
-def first_depth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion, "_FIRST_DEPTH", request.param)
-
-
-@pytest.mark.usefixtures("first_depth")
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, nearest: Nearest, query: str) -> None:
+def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, products: Products, query: str) -> None:
     snapshot = corpus.snapshot
     chance = np.random.default_rng(len(query))
     (coverage,) = word_coverage([snapshot], query)
@@ -128,11 +120,10 @@ def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, nearest: 
         allowed = chance.random(len(snapshot)) < share
         right = corpus.right(coverage, vector, allowed)
         for k in (1, 5, 1000):
-            corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
+            corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, products=products), right, k)
 
 
-@pytest.mark.usefixtures("first_depth")
-def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, nearest: Nearest) -> None:
+def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, products: Products) -> None:
     """Coverages and a vector of pure chance: words and meaning contradict each other as they like."""
     snapshot = corpus.snapshot
     for seed in range(60):
@@ -144,14 +135,14 @@ def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, neares
         allowed = chance.random(len(snapshot)) < 0.7
         k = int(chance.choice([1, 2, 3, 20]))
         right = corpus.right(coverage, vector, allowed)
-        corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, nearest=nearest), right, k)
+        corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, products=products), right, k)
 
 
-def test_the_best_chunk_is_named(corpus: Corpus, nearest: Nearest) -> None:
+def test_the_best_chunk_is_named(corpus: Corpus, products: Products) -> None:
     snapshot = corpus.snapshot
     everything = np.ones(len(snapshot), np.bool_)
     vector = small_encoder().encode_query("zeppelin 花生 ledger")
-    for scored in fuse(snapshot, np.zeros(len(snapshot)), vector, 300, allowed=everything, nearest=nearest):
+    for scored in fuse(snapshot, np.zeros(len(snapshot)), vector, 300, allowed=everything, products=products):
         rows = corpus.chunks[scored.position]
         assert rows is not None
         assert float(rows[scored.chunk] @ vector) == pytest.approx(scored.cosine, abs=1e-6)
@@ -159,34 +150,34 @@ def test_the_best_chunk_is_named(corpus: Corpus, nearest: Nearest) -> None:
 
 @pytest.mark.parametrize("vector", [None, np.zeros(64, np.float32)], ids=["no vector", "zero vector"])
 def test_without_a_vector_of_the_query_words_alone_judge(
-    corpus: Corpus, nearest: Nearest, vector: Vector | None
+    corpus: Corpus, products: Products, vector: Vector | None
 ) -> None:
     snapshot = corpus.snapshot
     (coverage,) = word_coverage([snapshot], "deploy 咖啡")
     everything = np.ones(len(snapshot), np.bool_)
-    found = fuse(snapshot, coverage, vector, 50, allowed=everything, nearest=nearest)
+    found = fuse(snapshot, coverage, vector, 50, allowed=everything, products=products)
     corpus.check(found, corpus.right(coverage, None, everything), 50)
     assert [scored.cosine for scored in found] == [None] * 50
 
 
 @pytest.mark.parametrize("k", [0, -1, -5])
 @pytest.mark.parametrize("query", ["deploy", "nothing known here"])
-def test_asking_for_nothing_gives_nothing(corpus: Corpus, nearest: Nearest, query: str, k: int) -> None:
+def test_asking_for_nothing_gives_nothing(corpus: Corpus, products: Products, query: str, k: int) -> None:
     snapshot = corpus.snapshot
     (coverage,) = word_coverage([snapshot], query)
     everything = np.ones(len(snapshot), np.bool_)
     for vector in (None, small_encoder().encode_query(query)):
-        assert fuse(snapshot, coverage, vector, k, allowed=everything, nearest=nearest) == []
+        assert fuse(snapshot, coverage, vector, k, allowed=everything, products=products) == []
 
 
-def test_a_memory_without_topics_has_no_best(memory: Memory, nearest: Nearest) -> None:
+def test_a_memory_without_topics_has_no_best(memory: Memory, products: Products) -> None:
     with memory({}) as collection:
         none = np.zeros(0, np.bool_)
         vector = small_encoder().encode_query("deploy")
-        assert fuse(collection.snapshot(), np.zeros(0), vector, 5, allowed=none, nearest=nearest) == []
+        assert fuse(collection.snapshot(), np.zeros(0), vector, 5, allowed=none, products=products) == []
 
 
-def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, nearest: Nearest) -> None:
+def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, products: Products) -> None:
     encoder = small_encoder()
     same = {f"{number:03}/same.md": "---\nname: same\n---\nzeppelins\n" for number in range(70)}
     with memory(same) as collection:
@@ -196,11 +187,11 @@ def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, neare
         everything = np.ones(len(snapshot), np.bool_)
         vector = encoder.encode_query("zeppelins")
         for k in (1, 3, 60):
-            found = fuse(snapshot, coverage, vector, k, allowed=everything, nearest=nearest)
+            found = fuse(snapshot, coverage, vector, k, allowed=everything, products=products)
             assert [scored.position for scored in found] == list(range(k))
 
 
-def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, nearest: Nearest) -> None:
+def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, products: Products) -> None:
     """Words stand in for a cosine of half their coverage."""
     encoder = small_encoder()
     files = {"old.md": "---\nname: zeppelin\n---\n", "new.md": "---\nname: coffee\n---\n"}
@@ -209,7 +200,7 @@ def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, n
         snapshot = collection.snapshot()
         (coverage,) = word_coverage([snapshot], "zeppelin")
         everything = np.ones(2, np.bool_)
-        found = fuse(snapshot, coverage, encoder.encode_query("zeppelin"), 2, allowed=everything, nearest=nearest)
+        found = fuse(snapshot, coverage, encoder.encode_query("zeppelin"), 2, allowed=everything, products=products)
     best = found[0]
     assert snapshot.paths[best.position] == "old.md"
     assert best.cosine is None
@@ -220,14 +211,14 @@ def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, n
 # --- over several memories
 
 
-def test_hits_of_two_memories_are_ranked_together(memory: Memory, nearest: Nearest) -> None:
+def test_hits_of_two_memories_are_ranked_together(memory: Memory, products: Products) -> None:
     encoder = small_encoder()
     files = {"a.md": "---\nname: zeppelin\n---\nzeppelin hydrogen\n", "b.md": "---\nname: coffee\n---\nsugar\n"}
     other = {"a.md": "---\nname: zeppelin\n---\nzeppelin\n", "c.md": "---\nname: peanut\n---\nallergy\n"}
     with memory(files) as project, memory(other, scope=Scope.USER) as user:
         project.sync_vectors(encoder)
         user.sync_vectors(encoder)
-        hybrid = Hybrid(nearest, 0.2, encoder.fingerprint)
+        hybrid = Hybrid(products, 0.2, encoder.fingerprint)
         snapshots = [project.snapshot(), user.snapshot()]
         vector = encoder.encode_query("zeppelin")
         found = hybrid.search(snapshots, "zeppelin", vector, 5)
@@ -242,11 +233,11 @@ def test_hits_of_two_memories_are_ranked_together(memory: Memory, nearest: Neare
         assert none.best < 0.2
 
 
-def test_vectors_of_another_model_are_not_compared(memory: Memory, nearest: Nearest) -> None:
+def test_vectors_of_another_model_are_not_compared(memory: Memory, products: Products) -> None:
     encoder = small_encoder()
     with memory({"a.md": "---\nname: zeppelin\n---\n"}) as collection:
         collection.sync_vectors(HashingEncoder(32))
-        hybrid = Hybrid(nearest, 0.0, encoder.fingerprint)
+        hybrid = Hybrid(products, 0.0, encoder.fingerprint)
         (hit,) = hybrid.search([collection.snapshot()], "zeppelin", encoder.encode_query("zeppelin"), 5).hits
         assert hit.cosine is None
         assert hit.lexical is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recall.index.collection import Collection
-from recall.index.flat import nearest
+from recall.index.flat import products
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
 from recall.search.lexical import rank
@@ -51,7 +51,7 @@ def ids(found: Found) -> list[str]:
 
 
 def hybrid(floor: float = -10.0) -> Hybrid:
-    return Hybrid(nearest, floor, ENCODER.fingerprint)
+    return Hybrid(products, floor, ENCODER.fingerprint)
 
 
 # --- a query of any length
@@ -145,14 +145,14 @@ def test_nothing_below_the_floor_is_a_hit_but_the_best_score_is_told(scopes: lis
     assert found.hits == ()
     assert found.best is not None
     assert 0 < found.best < 0.99
-    exact = Hybrid(nearest, found.best, ENCODER.fingerprint)
+    exact = Hybrid(products, found.best, ENCODER.fingerprint)
     assert ids(exact.search(snapshots, query, ENCODER.encode_query(query), 5)) == ["a.md"]
 
 
 def test_vectors_of_another_model_are_not_compared(scopes: list[Collection]) -> None:
     write(scopes[0], "a.md", "cats eat fish")
     snapshots = in_step(scopes)
-    other = Hybrid(nearest, -10.0, "another model of the same width")
+    other = Hybrid(products, -10.0, "another model of the same width")
     found = other.search(snapshots, "cats eat", ENCODER.encode_query("cats eat"), 5)
     assert [(hit.topic.id, hit.cosine) for hit in found.hits] == [("a.md", None)]
     assert found == other.search(snapshots, "cats eat", None, 5)
