@@ -131,7 +131,7 @@ def apply_vectors(
         done += len(step)
         if on_progress:
             on_progress("vectors", done, total)
-    if done:
+    if limit is None:  # else somebody waits for an answer
         compact_vectors(catalog)
     return replace(report, embedded=source.asked, reused=report.reused - source.asked)
 

@@ -65,7 +65,7 @@ def keep(tmp_path: Path) -> Iterator[Keep]:
             (tmp_path / scope).mkdir(exist_ok=True)
             cache = tmp_path / "cache"
             indexes.append(Collection(tmp_path / scope, scope, cache=cache, max_file_bytes=1 << 20))
-        model = Model(encoder or HashingEncoder(64), nearest=flat.nearest)
+        model = Model(encoder or HashingEncoder(64), products=flat.products)
         there.append(Keeper(indexes, model, on_report=lambda report: None))
         return there[-1]
 

@@ -57,11 +57,11 @@ def test_the_settings_name_the_encoder(tmp_path: Path) -> None:
 
 
 def test_it_is_warm_only_after_it_was_loaded() -> None:
-    model = Model(Counted(), nearest=flat.nearest)
+    model = Model(Counted(), products=flat.products)
     assert not model.is_warm
     model.warm_up()
     assert model.is_warm
-    assert model.nearest is flat.nearest
+    assert model.products is flat.products
 
 
 def test_without_an_encoder_it_is_never_warm_and_asks_for_nothing() -> None:
@@ -73,21 +73,21 @@ def test_without_an_encoder_it_is_never_warm_and_asks_for_nothing() -> None:
 
 
 def test_a_model_that_cannot_be_loaded_is_a_problem_and_no_error() -> None:
-    model = Model(Counted(RuntimeError("boom")), nearest=flat.nearest)
+    model = Model(Counted(RuntimeError("boom")), products=flat.products)
     model.warm_up()
     assert (model.encoder, model.problem, model.is_warm) == (None, "boom", False)
     assert model.query("zebra") is None
 
 
 def test_an_error_without_words_is_a_problem_with_a_name() -> None:
-    model = Model(Counted(KeyError()), nearest=flat.nearest)
+    model = Model(Counted(KeyError()), products=flat.products)
     model.warm_up()
     assert model.problem == "KeyError()"
 
 
 def test_it_is_loaded_once_by_however_many() -> None:
     encoder = Counted()
-    model = Model(encoder, nearest=flat.nearest)
+    model = Model(encoder, products=flat.products)
     threads = [threading.Thread(target=model.warm_up, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -101,7 +101,7 @@ def test_it_is_loaded_once_by_however_many() -> None:
 
 def test_a_query_loads_the_model_and_is_asked_for_once() -> None:
     encoder = Counted()
-    model = Model(encoder, nearest=flat.nearest)
+    model = Model(encoder, products=flat.products)
     first, second = model.query("zebra crossing"), model.query("zebra crossing")
     assert first is not None
     assert second is first
@@ -111,7 +111,7 @@ def test_a_query_loads_the_model_and_is_asked_for_once() -> None:
 
 def test_old_queries_are_forgotten() -> None:
     encoder = Counted()
-    model = Model(encoder, nearest=flat.nearest)
+    model = Model(encoder, products=flat.products)
     for number in range(200):
         model.query(f"query {number}")
     assert len(model._recent) == 64
@@ -127,7 +127,7 @@ def test_old_queries_are_forgotten() -> None:
 )
 def test_a_query_that_cannot_be_encoded_is_searched_by_its_words(answer: object) -> None:
     encoder = Counted()
-    model = Model(encoder, nearest=flat.nearest)
+    model = Model(encoder, products=flat.products)
     model.warm_up()
     encoder.answer = answer
     assert model.query("zebra") is None
@@ -138,13 +138,13 @@ def test_a_query_that_cannot_be_encoded_is_searched_by_its_words(answer: object)
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
 def test_a_vector_that_is_no_direction_takes_no_part(value: float) -> None:
-    model = Model(Counted(np.full(64, value, np.float32)), nearest=flat.nearest)
+    model = Model(Counted(np.full(64, value, np.float32)), products=flat.products)
     vector = model.query("zebra")
     assert vector is None or not vector.any()
 
 
 def test_vectors_of_any_length_are_taken_for_their_direction() -> None:
-    model = Model(Counted(np.full(64, 1e30, np.float32)), nearest=flat.nearest)
+    model = Model(Counted(np.full(64, 1e30, np.float32)), products=flat.products)
     vector = model.query("zebra")
     assert vector is not None
     assert vector == pytest.approx(1 / 8)
