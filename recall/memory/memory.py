@@ -23,7 +23,7 @@ from recall.memory.model import Model
 from recall.memory.opening import cache_root, find, load_config, make_model
 from recall.search.prefetch import Limits, Prefetch, Search
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
-from recall.search.types import Coverage, Drop, Hit, Recall, Strategy
+from recall.search.types import Coverage, Drop, Filter, Hit, Recall, Strategy
 from recall.search.workers import Lane, Lanes
 from recall.store.layout import Layout, Located
 from recall.store.topics import Scope, Topic
@@ -277,7 +277,9 @@ class Memory:
         # Beside the hybrid search the quick one has to be silent where nothing fits; without a model it is the
         # founding scorer as it was.
         floor = self._floor if self._model.encoder else 0.0
-        found = search_heuristic(snapshots, bounded(query), self.config.search.k, exclude=exclude, floor=floor)
+        found = search_heuristic(
+            snapshots, bounded(query), self.config.search.k, wanted=Filter(frozenset(exclude)), floor=floor
+        )
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
 
     @property
@@ -304,12 +306,12 @@ class Memory:
         coverage = self._coverage(snapshots, note)
         encoder = self._model.encoder
         if vector is None or encoder is None:
-            found = search_heuristic(snapshots, cut, k, exclude=exclude)
+            found = search_heuristic(snapshots, cut, k, wanted=Filter(frozenset(exclude)))
             return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
         if coverage.embedded < coverage.topics:
             self._keeper.wake()
         hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
-        found = hybrid.search(snapshots, cut, vector, k, exclude=exclude)
+        found = hybrid.search(snapshots, cut, vector, k, wanted=Filter(frozenset(exclude)))
         return self._finished(query, found, Strategy.HYBRID, coverage, start)
 
     def _coverage(self, snapshots: Sequence[Snapshot], note: str = "") -> Coverage:

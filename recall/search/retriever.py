@@ -1,6 +1,6 @@
 """One query over the snapshots of all scopes: the founding heuristic, or words and meaning together."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,12 +9,16 @@ from numpy.typing import NDArray
 
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
+from recall.index.table import TYPES
 from recall.search.fusion import WORDS_ALONE, Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, word_coverage
-from recall.search.types import Coverage, Hit
+from recall.search.types import Coverage, Filter, Hit
 from recall.store.scan import scan_key
 
 _LONGEST_QUERY: Final = 8000
+
+ALL: Final = Filter()
+"""Everything may be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ def bounded(query: str) -> str:
 
 
 def search_heuristic(
-    snapshots: Sequence[Snapshot], query: str, k: int, *, exclude: Collection[str] = (), floor: float = 0.0
+    snapshots: Sequence[Snapshot], query: str, k: int, *, wanted: Filter = ALL, floor: float = 0.0
 ) -> Found:
     """The founding scorer's k best topics: score, then newer first, then scan order, project before user.
 
@@ -47,7 +51,7 @@ def search_heuristic(
         snapshots: where to look.
         query: the words.
         k: topics wanted.
-        exclude: ids of topics that may not be found.
+        wanted: which topics may be found.
         floor: fused score that a topic must reach by its words alone; 0 for the founding behaviour, which answers
             with whatever shares a word.
     """
@@ -55,7 +59,7 @@ def search_heuristic(
     all_points = heuristic_points(snapshots, query)
     coverage = word_coverage(snapshots, query) if floor > 0 else [None] * len(snapshots)
     for number, (snapshot, points, shares) in enumerate(zip(snapshots, all_points, coverage, strict=True)):
-        points[excluded_positions(snapshot, exclude)] = 0
+        points[~allowed_mask(snapshot, wanted)] = 0
         if shares is not None:
             points[shares < floor / WORDS_ALONE] = 0
         for at in _leaders(points, snapshot.mtimes, k):
@@ -92,7 +96,7 @@ class Hybrid:
     encoder: str
 
     def search(
-        self, snapshots: Sequence[Snapshot], query: str, vector: Vector | None, k: int, *, exclude: Collection[str] = ()
+        self, snapshots: Sequence[Snapshot], query: str, vector: Vector | None, k: int, *, wanted: Filter = ALL
     ) -> Found:
         """The k best topics at or above the floor, over all snapshots.
 
@@ -101,11 +105,11 @@ class Hybrid:
             query: the words.
             vector: their vector, shape (dim,); None judges by words alone.
             k: topics wanted.
-            exclude: ids of topics that may not be found.
+            wanted: which topics may be found.
         """
         scored: list[tuple[int, Scored]] = []
         for number, (snapshot, coverage) in enumerate(zip(snapshots, word_coverage(snapshots, query), strict=True)):
-            allowed = allowed_mask(snapshot, exclude)
+            allowed = allowed_mask(snapshot, wanted)
             known = vector if snapshot.encoder == self.encoder else None
             found = fuse(snapshot, coverage, known, k, allowed=allowed, products=self.products)
             scored.extend((number, item) for item in found)
@@ -114,16 +118,16 @@ class Hybrid:
         return Found(_hits(snapshots, good, lexical=True), scored[0][1].score if scored else None)
 
 
-def allowed_mask(snapshot: Snapshot, exclude: Collection[str]) -> NDArray[np.bool_]:
-    """Which topics may be found, shape (n,)."""
-    allowed = np.ones(len(snapshot), np.bool_)
-    allowed[excluded_positions(snapshot, exclude)] = False
+def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
+    """Which topics may be found, shape (n,); names of other memories are ignored."""
+    if wanted.scopes and snapshot.scope not in wanted.scopes:
+        return np.zeros(len(snapshot), np.bool_)
+    if wanted.types:
+        allowed = np.isin(snapshot.types, [code for code, kind in enumerate(TYPES) if kind in wanted.types])
+    else:
+        allowed = np.ones(len(snapshot), np.bool_)
+    allowed[[at for name in wanted.exclude if (at := snapshot.position_of(name)) is not None]] = False
     return allowed
-
-
-def excluded_positions(snapshot: Snapshot, exclude: Collection[str]) -> list[int]:
-    """Where the topics stand that may not be found; names of other memories are ignored."""
-    return [at for name in exclude if (at := snapshot.position_of(name)) is not None]
 
 
 def _hits(snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], *, lexical: bool) -> tuple[Hit, ...]:

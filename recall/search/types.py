@@ -6,7 +6,7 @@ Words that the founding documents fix (strategies, phases, drop reasons) are the
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from recall.store.topics import Topic
+from recall.store.topics import MemoryType, Scope, Topic
 
 
 class Strategy(StrEnum):
@@ -43,6 +43,21 @@ class Drop(StrEnum):
     SHUTDOWN = "shutdown"
     NO_RELEVANT_RESULTS = "no_relevant_results"
     ALREADY_DELIVERED = "already_delivered"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which topics may be found; an answer is filled up to k with those that may.
+
+    Attributes:
+        exclude: ids that may not.
+        types: kinds of memory that may; empty for all, also those without a kind.
+        scopes: whose memory may; empty for all.
+    """
+
+    exclude: frozenset[str] = frozenset()
+    types: frozenset[MemoryType] = frozenset()
+    scopes: frozenset[Scope] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

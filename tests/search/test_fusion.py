@@ -17,6 +17,7 @@ from recall.index.snapshot import Snapshot
 from recall.search.fusion import Scored, fuse
 from recall.search.lexical import word_coverage
 from recall.search.retriever import Hybrid
+from recall.search.types import Filter
 from recall.store.topics import Scope
 from recall.text.chunks import chunk_topic
 
@@ -225,9 +226,9 @@ def test_hits_of_two_memories_are_ranked_together(memory: Memory, products: Prod
         assert [hit.topic.id for hit in found.hits] == ["user:a.md", "a.md"]
         assert found.best == found.hits[0].score
         assert [hit.topic.id for hit in hybrid.search(snapshots, "zeppelin", vector, 1).hits] == ["user:a.md"]
-        without = hybrid.search(snapshots, "zeppelin", vector, 5, exclude=["user:a.md"])
+        without = hybrid.search(snapshots, "zeppelin", vector, 5, wanted=Filter(frozenset({"user:a.md"})))
         assert [hit.topic.id for hit in without.hits] == ["a.md"]
-        none = hybrid.search(snapshots, "zeppelin", vector, 5, exclude=["user:a.md", "a.md"])
+        none = hybrid.search(snapshots, "zeppelin", vector, 5, wanted=Filter(frozenset({"user:a.md", "a.md"})))
         assert none.hits == ()
         assert none.best is not None
         assert none.best < 0.2

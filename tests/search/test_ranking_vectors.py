@@ -14,7 +14,7 @@ from recall.index.collection import Collection
 from recall.index.snapshot import Snapshot
 from recall.search.lexical import heuristic_points, rank, score
 from recall.search.retriever import search_heuristic
-from recall.search.types import Hit
+from recall.search.types import Filter, Hit
 from recall.store.files import read_text
 from recall.store.scan import scan
 from recall.store.topics import MemoryType, Scope, Topic, parse_topic
@@ -194,7 +194,9 @@ def test_postings_rank_as_the_founding_system_does(
             continue
         best, positive = expected(case)
         excluded = [topic_id(path) for path in case.get("excluded", ())]
-        found = search_heuristic(snapshots[corpus], case["query"], case.get("limit", 5), exclude=excluded)
+        found = search_heuristic(
+            snapshots[corpus], case["query"], case.get("limit", 5), wanted=Filter(frozenset(excluded))
+        )
         points = {
             f"{FOLDERS[snapshot.scope]}/{snapshot.paths[at]}": int(value)
             for snapshot, points in zip(

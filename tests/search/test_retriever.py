@@ -12,8 +12,8 @@ from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
 from recall.search.lexical import rank
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
-from recall.search.types import Coverage
-from recall.store.topics import Scope
+from recall.search.types import Coverage, Filter
+from recall.store.topics import MemoryType, Scope
 from recall.text.chunks import chunk_topic
 
 ENCODER = HashingEncoder(128)
@@ -184,12 +184,16 @@ def test_excluded_topics_leave_their_place_to_others(scopes: list[Collection], w
     snapshots = in_step(scopes)
     vector = ENCODER.encode_query("cats number") if with_vector else None
     barred = {"0.md", "1.md", "user:1.md", "user:2.md", "user:3.md"}
-    assert set(ids(hybrid().search(snapshots, "cats number", vector, 3, exclude=barred))) == {
+    assert set(ids(hybrid().search(snapshots, "cats number", vector, 3, wanted=Filter(frozenset(barred))))) == {
         "2.md",
         "3.md",
         "user:0.md",
     }
-    assert set(ids(search_heuristic(snapshots, "cats number", 3, exclude=barred))) == {"2.md", "3.md", "user:0.md"}
+    assert set(ids(search_heuristic(snapshots, "cats number", 3, wanted=Filter(frozenset(barred))))) == {
+        "2.md",
+        "3.md",
+        "user:0.md",
+    }
 
 
 def test_topics_that_are_gone_since_the_snapshot_are_no_hits(scopes: list[Collection]) -> None:
@@ -215,3 +219,29 @@ def test_coverage_counts_topics_and_vectors_and_explains_a_difference(scopes: li
     assert found.note.startswith("1 of 3 topics")
     assert coverage_of(in_step(scopes, None), "the model is missing").note == "the model is missing"
     assert coverage_of([]) == Coverage()
+
+
+@pytest.mark.parametrize("with_vector", [True, False])
+def test_kinds_and_scopes_are_filters_after_which_k_is_filled(scopes: list[Collection], with_vector: bool) -> None:
+    """A hundred better topics of another kind do not take the places of the five that are wanted."""
+    for number in range(100):
+        write(scopes[0], f"other{number}.md", "cats cats", title="cats\ntype: project")
+    for number in range(5):
+        write(scopes[0], f"{number}.md", "cats among other animals", title="animals\ntype: feedback")
+        write(scopes[1], f"{number}.md", "cats among other animals", title="animals\ntype: user")
+    write(scopes[0], "none.md", "cats")
+    snapshots = in_step(scopes)
+    vector = ENCODER.encode_query("cats") if with_vector else None
+    mine = {f"user:{number}.md" for number in range(5)}
+    feedback = {f"{number}.md" for number in range(5)}
+    for wanted, right in (
+        (Filter(types=frozenset({MemoryType.FEEDBACK})), feedback),
+        (Filter(types=frozenset({MemoryType.FEEDBACK, MemoryType.USER})), feedback | mine),
+        (Filter(scopes=frozenset({Scope.USER})), mine),
+        (Filter(frozenset({"3.md"}), frozenset({MemoryType.FEEDBACK})), feedback - {"3.md"}),
+        (Filter(types=frozenset({MemoryType.REFERENCE})), set()),
+    ):
+        k = max(1, len(right))
+        assert set(ids(hybrid().search(snapshots, "cats", vector, k, wanted=wanted))) == right
+        assert set(ids(search_heuristic(snapshots, "cats", k, wanted=wanted))) == right
+    assert len(ids(hybrid().search(snapshots, "cats", vector, 200))) == 111
