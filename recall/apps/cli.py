@@ -49,8 +49,10 @@ def cli(verbose: bool) -> None:
 @memory_options
 def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Sequence[str], only_prompt: bool) -> None:
     """Answer a query; `-` reads it from stdin."""
+    from recall.store.traces import Origin
+
     start = time.perf_counter()
-    with opening.memory() as memory:
+    with opening.memory(origin=Origin("cli")) as memory:
         recall = memory.recall(query_of(words), k=k, exclude=_ids(exclude))
         note = _note(memory, recall)
     total_s = time.perf_counter() - start

@@ -109,5 +109,5 @@ def ask(folder: Path, cache: Path) -> Iterator[Answer]:
 def _opened(folder: Path, cache: Path, *, background: bool, watch: Watch | None = None) -> Memory:
     config = Config(index=IndexConfig(cache=str(cache)))
     return Memory.open(
-        folder, project=folder, layout=Layout.PLAIN, config=config, background=background, on_event=watch
+        folder, project=folder, layout=Layout.PLAIN, config=config, background=background, on_event=watch, origin=None
     )

@@ -178,6 +178,7 @@ class _Asked:
             config=config,
             encoder=encoder,
             on_event=watch,
+            origin=None,
             background=False,
         )
         asked = cls(memory, watch, scope, way, on_progress)

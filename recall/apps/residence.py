@@ -20,6 +20,7 @@ from recall.memory.memory import Memory
 from recall.memory.model import make_encoder
 from recall.memory.opening import find, load_config
 from recall.search.delivery import Delivery, PrefetchSession, ids
+from recall.store.traces import Origin
 
 logger = logging.getLogger(__name__)
 
@@ -157,6 +158,7 @@ class Memories:
             user_root=place.user_root or None,
             config=config,
             encoder=self._encoders[config.encoder],
+            origin=None,  # what was found has not reached the model yet
         )
         return _Open(memory)
 
@@ -193,12 +195,19 @@ class Told:
         session: the host's name for the conversation.
         root: the memory that answered.
         ms: how long it took.
+        memory: what notes that it was shown.
     """
 
     delivery: Delivery | None
     session: str
     root: Path
     ms: float
+    memory: Memory | None = None
+
+    def shown(self) -> None:
+        """It has reached the model: that leaves a trace."""
+        if self.memory is not None and self.delivery is not None:
+            self.memory.note_shown(self.delivery, Origin("hook", self.session))
 
     def reply(self) -> dict[str, object]:
         """The reply to the client."""
@@ -269,4 +278,4 @@ def recall(memories: Memories, sessions: Sessions, request: Request, *, begun: f
             delivery = handle.first(max(0.0, request.timeout_ms / 1000 - (time.monotonic() - begun)))
         finally:
             handle.close()
-    return Told(delivery, request.session, root, round((time.monotonic() - begun) * 1000, 1))
+    return Told(delivery, request.session, root, round((time.monotonic() - begun) * 1000, 1), memory)
