@@ -103,11 +103,11 @@ def ask(folder: Path, cache: Path) -> Iterator[Answer]:
     with _opened(folder, cache, background=True, watch=watch) as memory:
         for number, question in enumerate(QUESTIONS):
             turn = play(memory, question.text, watch)
-            yield Answer(question, number == 0, turn, memory.recall(question.text))
+            yield Answer(question, number == 0, turn, memory.recall(question.text, origin=None))
 
 
 def _opened(folder: Path, cache: Path, *, background: bool, watch: Watch | None = None) -> Memory:
     config = Config(index=IndexConfig(cache=str(cache)))
     return Memory.open(
-        folder, project=folder, layout=Layout.PLAIN, config=config, background=background, on_event=watch, origin=None
+        folder, project=folder, layout=Layout.PLAIN, config=config, background=background, on_event=watch
     )

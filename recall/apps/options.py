@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.config import Config
     from recall.memory.memory import Memory
     from recall.store.layout import Located
-    from recall.store.traces import Origin
 
 _STDIN: Final = "-"
 
@@ -61,8 +60,8 @@ class Opening:
         candidates = (chosen if place is found.chosen else place for place in found.candidates)
         return replace(found, chosen=chosen, candidates=tuple(candidates))
 
-    def memory(self, *, background: bool = False, watch: Watch | None = None, origin: Origin | None = None) -> Memory:
-        """Opens it; folders that were named have to be there. Recalls leave traces when it is said who asks."""
+    def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
+        """Opens it; folders that were named have to be there."""
         from recall.memory.memory import Memory
 
         config = self.config()
@@ -77,7 +76,6 @@ class Opening:
             user_root=self.user_root,
             config=config,
             background=background,
-            origin=origin,
             on_event=watch,
         )
 

@@ -158,7 +158,6 @@ class Memories:
             user_root=place.user_root or None,
             config=config,
             encoder=self._encoders[config.encoder],
-            origin=None,  # what was found has not reached the model yet
         )
         return _Open(memory)
 
@@ -273,7 +272,7 @@ def recall(memories: Memories, sessions: Sessions, request: Request, *, begun: f
     with memories.lease(request.place) as memory:
         root = memory.located.chosen.root
         exclude = sessions.surfaced(request.session, root).union(request.exclude)
-        handle = memory.prefetch(request.query, exclude=exclude)
+        handle = memory.prefetch(request.query, exclude=exclude, origin=None)  # `shown` follows, or not
         try:
             delivery = handle.first(max(0.0, request.timeout_ms / 1000 - (time.monotonic() - begun)))
         finally:

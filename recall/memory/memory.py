@@ -29,7 +29,7 @@ from recall.search.types import Coverage, Drop, Hit, Recall, Strategy
 from recall.search.workers import Lane, Lanes
 from recall.store.layout import Layout, Located
 from recall.store.topics import Scope, Topic
-from recall.store.traces import Origin, Trace
+from recall.store.traces import LIBRARY, Origin, Trace
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,6 @@ class Memory:
         config: Config | None = None,
         encoder: Encoder | None = None,
         index: Nearest | None = None,
-        origin: Origin | None = Origin(),  # noqa: B008 - frozen
         clock: Callable[[], float] = time.time,
         on_event: Callable[[Event], object] | None = None,
         background: bool = True,
@@ -127,7 +126,6 @@ class Memory:
             config: settings; None loads them from all sources.
             encoder: what turns text into vectors; None takes what the settings name.
             index: exact search over rows; None takes FAISS.
-            origin: who asks, for the traces that recalls leave; None leaves none unless a call says who asks.
             clock: seconds since the epoch.
             on_event: told of every search, delivery and synchronisation; its exceptions are logged and dropped.
             background: load the model and index the folder at once, in the background.
@@ -157,7 +155,7 @@ class Memory:
             model,
             config=config,
             located=located,
-            tracer=Tracer(trace_logs(scopes, config), model, origin=origin, enabled=config.traces.enabled, clock=clock),
+            tracer=Tracer(trace_logs(scopes, config), model, enabled=config.traces.enabled, clock=clock),
             clock=clock,
             on_event=on_event,
         )
@@ -183,7 +181,7 @@ class Memory:
         self._tracer.close(max(0.0, until - time.monotonic()))  # has been writing all the time
 
     def recall(
-        self, query: str, *, k: int | None = None, exclude: Collection[str] = (), origin: Origin | None = None
+        self, query: str, *, k: int | None = None, exclude: Collection[str] = (), origin: Origin | None = LIBRARY
     ) -> Recall:
         """The memories that matter for the query; waits for what it needs.
 
@@ -194,22 +192,23 @@ class Memory:
             query: what the user asks or wants done.
             k: most hits; None takes `search.k`.
             exclude: ids of topics that the model has already.
-            origin: who asks, when it is not who opened the memory.
+            origin: who asks, for the trace that the recall leaves; None leaves none.
         """
         k = self.config.search.k if k is None else k
         if not query.strip() or k <= 0:
             return Recall(query)
         recall = self._answer(query, k, exclude, note=self._keeper.look(load_model=True))
-        self._tracer.record(recall, origin)
+        if origin is not None:
+            self._tracer.record(recall, origin)
         return recall
 
-    def prefetch(self, query: str, *, exclude: Collection[str] = (), origin: Origin | None = None) -> Prefetch:
+    def prefetch(self, query: str, *, exclude: Collection[str] = (), origin: Origin | None = LIBRARY) -> Prefetch:
         """Starts a recall and returns at once; `first()` then takes at most its budget.
 
         Args:
             query: what the user asks or wants done.
             exclude: ids of topics that the model has already.
-            origin: who asks, when it is not who opened the memory.
+            origin: who asks, for the trace that the recall leaves; None leaves none.
         """
         settings, refined = self.config.search, self._lanes.refined
         handle = Prefetch(
@@ -223,7 +222,7 @@ class Memory:
             self._lanes,
             limits=Limits(fast_k=settings.fast_k, budget_s=settings.budget_ms / 1000, hold_s=settings.hold_ms / 1000),
             on_event=self._tell,
-            on_delivery=self._tracer.listener(origin),
+            on_delivery=None if origin is None else self._tracer.listener(origin),
         )
         self._handles.add(handle)
         return handle
@@ -231,7 +230,7 @@ class Memory:
     def note_shown(self, delivery: Delivery, origin: Origin) -> None:
         """Has a delivery leave a trace now.
 
-        For a host that opens with `origin=None`, because it learns only later whether the model got to see it.
+        For a host that asks with `origin=None`, because it learns only later whether the model got to see it.
         """
         self._tracer.record(delivery.recall, origin, phase=delivery.phase)
 

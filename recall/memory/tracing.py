@@ -152,7 +152,6 @@ class Tracer:
     Args:
         logs: where traces lie, by scope.
         model: what encodes queries.
-        origin: who asks unless a call says; None leaves no trace then.
         enabled: whether notes are taken at all.
         clock: seconds since the epoch.
     """
@@ -162,13 +161,11 @@ class Tracer:
         logs: Mapping[Scope, TraceLog],
         model: Model,
         *,
-        origin: Origin | None,
         enabled: bool,
         clock: Callable[[], float],
     ) -> None:
         self._writing = _Writing(logs)
         self._model = model
-        self._origin = origin
         self._clock = clock
         self._lock = threading.Lock()
         self._is_open = enabled
@@ -180,24 +177,23 @@ class Tracer:
         """Notes that could not be written or found no place in the queue."""
         return self._writing.lost
 
-    def record(self, recall: Recall, origin: Origin | None, *, phase: Phase | None = None, handle: str = "") -> None:
+    def record(self, recall: Recall, origin: Origin, *, phase: Phase | None = None, handle: str = "") -> None:
         """Notes a recall that was handed over; one without hits leaves nothing. Never waits, never raises.
 
         Args:
             recall: what was handed over.
-            origin: who asked; None takes who opened the memory.
+            origin: who asked.
             phase: of a delivery.
             handle: the same for all deliveries of one question; "" makes one.
         """
-        who = origin or self._origin
-        if not self._is_open or who is None or not recall.hits:
+        if not self._is_open or not recall.hits:
             return
         writing = self._writing
         if writing.notes.qsize() >= _MOST_WAITING:
             writing.lost += 1
             return
         try:
-            writing.notes.put(self._note(recall, who, phase, handle or new_handle()))
+            writing.notes.put(self._note(recall, origin, phase, handle or new_handle()))
             if not writing.is_alive:  # none yet, or this is a forked child
                 self._start()
         except Exception:
@@ -216,7 +212,7 @@ class Tracer:
             floor=encoder.floor if encoder else 0.0,
         )
 
-    def listener(self, origin: Origin | None) -> Callable[[Delivery], None]:
+    def listener(self, origin: Origin) -> Callable[[Delivery], None]:
         """What notes the deliveries of one handle."""
         handle = new_handle()
         return lambda delivery: self.record(delivery.recall, origin, phase=delivery.phase, handle=handle)

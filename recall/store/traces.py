@@ -40,6 +40,10 @@ class Origin:
     interactive: bool = True
 
 
+LIBRARY: Final = Origin()
+"""A host that does not say more."""
+
+
 class TracedHit(msgspec.Struct, frozen=True, array_like=True):
     """One topic that was handed over.
 
