@@ -383,6 +383,20 @@ os.waitpid(child, 0)
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("animals")
+def test_a_delivery_whose_listener_fails_is_delivered_all_the_same(
+    opened: Open, quick: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("no")
+
+    memory = opened(config=quick)
+    monkeypatch.setattr(memory._tracer, "record", refuse)
+    delivery = memory.prefetch("zebra").first(LONG_S)
+    assert delivery is not None
+    assert delivery.recall.hits
+
+
 def test_only_hits_are_kept_that_somebody_could_have_read(opened: Open, write: Write) -> None:
     for number in range(50):
         write(f"{number:02}.md", "zebra")
