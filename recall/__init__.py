@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
     from recall.store.layout import Layout
     from recall.store.topics import Entry, MemoryType, Scope, Topic
+    from recall.store.traces import Origin, Trace
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,7 @@ _HOMES = {
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
     "recall.store.layout": ("Layout",),
     "recall.store.topics": ("Entry", "MemoryType", "Scope", "Topic"),
+    "recall.store.traces": ("Origin", "Trace"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -77,6 +79,7 @@ __all__ = [
     "MemoryType",
     "MissingExtraError",
     "ModelNotFoundError",
+    "Origin",
     "Phase",
     "Point",
     "Prefetch",
@@ -90,6 +93,7 @@ __all__ = [
     "SyncReport",
     "Topic",
     "TopicError",
+    "Trace",
     "UnsafePathError",
     "VectorIndex",
     "__version__",

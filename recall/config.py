@@ -73,6 +73,18 @@ class LayoutConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     worktrees: Literal["", "shared", "separate"] = ""
 
 
+class TracesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is noted of recalls, for what is learnt from them later.
+
+    Attributes:
+        enabled: whether recalls leave traces. Not for a project file, which could keep a user's memory from learning.
+        max_bytes: size of the traces of one memory folder; the oldest ones go.
+    """
+
+    enabled: bool = True
+    max_bytes: Count = 8 * 1024 * 1024
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings."""
 
@@ -80,6 +92,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     index: IndexConfig = IndexConfig()
     encoder: EncoderConfig = EncoderConfig()
     layout: LayoutConfig = LayoutConfig()
+    traces: TracesConfig = TracesConfig()
 
 
 _PROJECT_RANGES: Final = {

@@ -60,6 +60,7 @@ def test_a_project_file_may_set_harmless_keys(project: Path, key: str) -> None:
         ('[encoder]\nmodel = "./model"\n', "encoder.model"),
         ("[search]\nbudget_ms = 60000\n", "search.budget_ms"),
         ('[layout]\nhost = "qwen"\n', "layout.host"),
+        ("[traces]\nenabled = false\n", "traces.enabled"),
         ("[search]\nunheard_of = 1\n", "search.unheard_of"),
     ],
 )

@@ -49,9 +49,11 @@ def cli(verbose: bool) -> None:
 @memory_options
 def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Sequence[str], only_prompt: bool) -> None:
     """Answer a query; `-` reads it from stdin."""
+    from recall.store.traces import Origin
+
     start = time.perf_counter()
     with opening.memory() as memory:
-        recall = memory.recall(query_of(words), k=k, exclude=_ids(exclude))
+        recall = memory.recall(query_of(words), k=k, exclude=_ids(exclude), origin=Origin("cli"))
         note = _note(memory, recall)
     total_s = time.perf_counter() - start
     if opening.as_json:
@@ -99,7 +101,7 @@ def prefetch(opening: Opening, words: Sequence[str], tools: bool) -> None:
         watch = Watch()  # a memory of its own for each: the first one has the query's vector at hand
         with opening.memory(background=state == "cold", watch=watch) as memory:
             if state == "warm":
-                memory.recall("warm up")
+                memory.recall("warm up", origin=None)
             turns[state] = play(memory, query, watch, tools=tools)
             note = _note(memory)
     if opening.as_json:

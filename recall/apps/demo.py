@@ -103,7 +103,7 @@ def ask(folder: Path, cache: Path) -> Iterator[Answer]:
     with _opened(folder, cache, background=True, watch=watch) as memory:
         for number, question in enumerate(QUESTIONS):
             turn = play(memory, question.text, watch)
-            yield Answer(question, number == 0, turn, memory.recall(question.text))
+            yield Answer(question, number == 0, turn, memory.recall(question.text, origin=None))
 
 
 def _opened(folder: Path, cache: Path, *, background: bool, watch: Watch | None = None) -> Memory:

@@ -237,8 +237,8 @@ class _Asked:
 
     def _found(self, text: str, exclude: Collection[str]) -> list[Hit]:
         if not self.way.is_partial:
-            return list(self.memory.recall(text, k=DEPTH, exclude=exclude).hits)
-        hits = self.memory.recall(text, k=max(1, len(self.topics)), exclude=exclude).hits
+            return list(self.memory.recall(text, k=DEPTH, exclude=exclude, origin=None).hits)
+        hits = self.memory.recall(text, k=max(1, len(self.topics)), exclude=exclude, origin=None).hits
         return by_part(hits, self.way.ranking)[:DEPTH]
 
 

@@ -12,9 +12,12 @@ import os
 import socket
 import sys
 import time
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from recall.apps import protocol
+
+if TYPE_CHECKING:  # slow to load and seldom needed
+    from recall.apps.words import Answer
 
 EVENTS = ("prompt", "session")
 FORMATS = ("text", "json")
@@ -27,6 +30,8 @@ _LONGEST_LOG = 64 * 1024
 _MARGIN_S = 0.008
 # Loading what an answer needs takes longer than this on any machine: with less time left it is not begun.
 _LEAST_S = 0.12
+# Noting without a resident process that an answer was shown; with less time left it is left out.
+_TRACE_S = 0.02
 # After these the model has lost what it was told before.
 _FORGETTING = ("compact", "clear")
 
@@ -240,7 +245,7 @@ def run(event: str, options: Options, *, born: float) -> None:
         "user_root": os.path.abspath(options.user_root) if options.user_root else "",
     }
     if not hasattr(socket, "AF_UNIX"):
-        _say(_in_process(request.prompt, place, until), options.format)
+        _answer_here(request, place, options, until)
         return
     file = options.socket or protocol.socket_file(os.environ)
     try:
@@ -249,7 +254,7 @@ def run(event: str, options: Options, *, born: float) -> None:
         if options.start:
             start_server(file)
         if event == "prompt":
-            _say(_in_process(request.prompt, place, until), options.format)
+            _answer_here(request, place, options, until)
         return
     with line:
         (_prompt if event == "prompt" else _session)(line, request, place, options, until)
@@ -278,15 +283,23 @@ def _say(block: str, form: str) -> None:
         sys.stdout.buffer.flush()
 
 
-def _in_process(query: str, place: dict[str, str], until: float) -> str:
-    """What words alone find in the index as it is, if that can be had in time; else ""."""
+def _answer_here(request: Asked, place: dict[str, str], options: Options, until: float) -> None:
+    found = _in_process(request.prompt, place, until)
+    if found is not None and found.prompt:
+        _say(found.prompt, options.format)
+        if until - time.monotonic() > _TRACE_S:
+            found.shown(request.session)
+
+
+def _in_process(query: str, place: dict[str, str], until: float) -> "Answer | None":
+    """What words alone find in the index as it is, if that can be had in time."""
     left = until - time.monotonic()
     if left < _LEAST_S:
         note("no resident process, and no time for an answer without one")
-        return ""
+        return None
     import threading
 
-    found: list[str] = []
+    found: list[Answer] = []
 
     def search() -> None:
         try:
@@ -301,7 +314,7 @@ def _in_process(query: str, place: dict[str, str], until: float) -> str:
     worker.join(left)
     if worker.is_alive():
         note("no resident process, and the time did not suffice for an answer without one")
-    return found[0] if found else ""
+    return found[0] if found else None
 
 
 def _read(until: float) -> bytes:

@@ -172,6 +172,8 @@ def account(one: Account) -> Payload:
         "encoder": status.encoder,
         "cache": status.folder,
         "cache_bytes": status.bytes,
+        "traced": status.traced,
+        "traced_since": _date(status.traced_since) if status.traced_since is not None else None,
         "note": status.note,
     }
 

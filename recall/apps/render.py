@@ -161,6 +161,8 @@ def account(one: Account) -> Lines:
     yield Text(f"  vectors: {covered.embedded} of {_count(covered.topics, 'topic')}")
     yield Text(f"  encoder: {clean(status.encoder) or 'none yet'}")
     yield Text(f"  derived data: {clean(status.folder)} ({status.bytes / 2**20:.1f} MiB)")
+    since = f" since {_date(status.traced_since)}" if status.traced_since is not None else ""
+    yield Text(f"  recalls traced: {status.traced:,}{since}")
     yield from notes(status.note)
 
 

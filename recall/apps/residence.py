@@ -20,6 +20,7 @@ from recall.memory.memory import Memory
 from recall.memory.model import make_encoder
 from recall.memory.opening import find, load_config
 from recall.search.delivery import Delivery, PrefetchSession, ids
+from recall.store.traces import Origin
 
 logger = logging.getLogger(__name__)
 
@@ -193,12 +194,19 @@ class Told:
         session: the host's name for the conversation.
         root: the memory that answered.
         ms: how long it took.
+        memory: what notes that it was shown.
     """
 
     delivery: Delivery | None
     session: str
     root: Path
     ms: float
+    memory: Memory | None = None
+
+    def shown(self) -> None:
+        """It has reached the model: that leaves a trace."""
+        if self.memory is not None and self.delivery is not None:
+            self.memory.note_shown(self.delivery, Origin("hook", self.session))
 
     def reply(self) -> dict[str, object]:
         """The reply to the client."""
@@ -264,9 +272,9 @@ def recall(memories: Memories, sessions: Sessions, request: Request, *, begun: f
     with memories.lease(request.place) as memory:
         root = memory.located.chosen.root
         exclude = sessions.surfaced(request.session, root).union(request.exclude)
-        handle = memory.prefetch(request.query, exclude=exclude)
+        handle = memory.prefetch(request.query, exclude=exclude, origin=None)  # `shown` follows, or not
         try:
             delivery = handle.first(max(0.0, request.timeout_ms / 1000 - (time.monotonic() - begun)))
         finally:
             handle.close()
-    return Told(delivery, request.session, root, round((time.monotonic() - begun) * 1000, 1))
+    return Told(delivery, request.session, root, round((time.monotonic() - begun) * 1000, 1), memory)

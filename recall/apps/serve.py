@@ -192,6 +192,7 @@ class _Conversation(socketserver.StreamRequestHandler):
             case "shown":
                 if self._told is not None:
                     server.sessions.note(self._told)
+                    self._told.shown()
                     self._told = None
                 return None
             case "compacted":

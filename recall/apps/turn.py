@@ -60,6 +60,8 @@ class Watch:
 def play(memory: Memory, query: str, watch: Watch, *, exclude: Collection[str] = (), tools: bool = True) -> Turn:
     """Asks, takes the first delivery within the budget of the settings, and lets tool results follow until the end.
 
+    No model sees what is delivered, so it leaves no trace.
+
     Args:
         memory: opened with `watch` as its listener; no other handle may be open meanwhile.
         query: what the user asks.
@@ -68,7 +70,7 @@ def play(memory: Memory, query: str, watch: Watch, *, exclude: Collection[str] =
         tools: whether the turn has tool results at all; without, it ends after the first request.
     """
     watch.begin()
-    handle = memory.prefetch(query, exclude=exclude)
+    handle = memory.prefetch(query, exclude=exclude, origin=None)
     try:
         first = handle.first()
         later = _until_settled(handle, watch) if tools else None

@@ -1,20 +1,63 @@
 """An answer by words alone from the index as it is, for a hook that finds no resident process."""
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from recall.config import Config
 from recall.context.prompt import relevant_memory
 from recall.index.collection import Collection
 from recall.memory.opening import cache_root, find, load_config
 from recall.search.retriever import bounded, search_heuristic
+from recall.search.types import Hit, Phase, Strategy
 from recall.store.topics import Scope
 
 # The shipped model's floor, which a quick answer has to reach so that it is silent where nothing fits.
 _FLOOR = 0.25
+_TRACE_WAIT_S = 0.01
 
 
-def answer(query: str, *, root: str, project: str, layout: str, user_root: str) -> str:
-    """The Relevant Memory block, "" when nothing fits or nothing is indexed yet; reads no memory file, loads no model.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What words alone found.
+
+    Attributes:
+        prompt: the Relevant Memory block, "" for nothing.
+        query: what was asked.
+        hits: best first.
+        scopes: the memory roots.
+        config: settings.
+    """
+
+    prompt: str
+    query: str
+    hits: tuple[Hit, ...]
+    scopes: Mapping[Scope, Path]
+    config: Config
+
+    def shown(self, session: str) -> None:
+        """It has reached the model: that leaves a trace, unless others are writing theirs.
+
+        Raises:
+            LockedError: others are.
+            OSError: it cannot be written.
+        """
+        if not self.hits or not self.config.traces.enabled:
+            return
+        from recall.memory.tracing import Note, new_handle, slim, trace_logs, traces_of  # not before the answer is out
+        from recall.store.traces import Origin
+
+        origin = Origin("hook", session)
+        found = slim(self.hits)
+        note = Note(new_handle(), time.time(), self.query, Strategy.HEURISTIC, Phase.FAST, origin, found, _FLOOR)
+        logs = trace_logs(self.scopes, self.config)
+        for scope, trace in traces_of(note).items():
+            logs[scope].append(trace, wait_s=_TRACE_WAIT_S)
+
+
+def answer(query: str, *, root: str, project: str, layout: str, user_root: str) -> Answer:
+    """What fits in the index as it is; reads no memory file, loads no model.
 
     Args:
         query: what the user asks.
@@ -40,4 +83,5 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
     snapshots = [index.snapshot() for index in indexes]
     found = search_heuristic(snapshots, bounded(query), search.fast_k, floor=floor)
-    return relevant_memory(found.hits, now=time.time(), max_tokens=search.prompt_tokens)
+    prompt = relevant_memory(found.hits, now=time.time(), max_tokens=search.prompt_tokens)
+    return Answer(prompt, bounded(query), found.hits, scopes, config)

@@ -21,17 +21,20 @@ from recall.memory.events import Event, RecallEvent
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
 from recall.memory.opening import cache_root, find, load_config, make_model
-from recall.search.prefetch import Limits, Prefetch, Search
+from recall.memory.tracing import Tracer, trace_logs
+from recall.search.prefetch import Delivery, Limits, Prefetch, Search
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
 from recall.search.types import Coverage, Drop, Filter, Hit, Recall, Strategy
 from recall.search.workers import Lane, Lanes
 from recall.store.layout import Layout, Located
 from recall.store.topics import Scope, Topic
+from recall.store.traces import LIBRARY, Origin, Trace
 
 logger = logging.getLogger(__name__)
 
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
+_CLOSE_WAIT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class RootStatus:
         folder: where derived data lies.
         bytes: size of derived data.
         encoder: model that made the vectors, "" for none.
+        traced: recalls that left a trace here.
+        traced_since: time of the first of them, seconds since the epoch; None for none.
         note: what is unusual, "" when nothing is.
     """
 
@@ -58,6 +63,8 @@ class RootStatus:
     folder: Path
     bytes: int
     encoder: str
+    traced: int
+    traced_since: float | None
     note: str
 
 
@@ -72,13 +79,14 @@ class Memory:
         located: where the memory lies and why.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - only stores parts
         self,
         keeper: Callable[[Callable[[Event], object]], Keeper],
         model: Model,
         *,
         config: Config,
         located: Located,
+        tracer: Tracer,
         clock: Callable[[], float],
         on_event: Callable[[Event], object] | None,
     ) -> None:
@@ -86,6 +94,7 @@ class Memory:
         self.located = located
         self._model = model
         self._clock = clock
+        self._tracer = tracer
         self._on_event = on_event
         self._keeper = keeper(self._tell)
         self._handles: weakref.WeakSet[Prefetch] = weakref.WeakSet()
@@ -145,6 +154,7 @@ class Memory:
             model,
             config=config,
             located=located,
+            tracer=Tracer(trace_logs(scopes, config), model, enabled=config.traces.enabled, clock=clock),
             clock=clock,
             on_event=on_event,
         )
@@ -162,12 +172,16 @@ class Memory:
 
     def close(self) -> None:
         """Ends open prefetches and background work, and closes the index; waits two seconds at most."""
+        until = time.monotonic() + _CLOSE_WAIT_S
         for handle in list(self._handles):
             handle.close(Drop.SHUTDOWN)
         self._lanes.stop()
         self._keeper.stop()
+        self._tracer.close(max(0.0, until - time.monotonic()))  # has been writing all the time
 
-    def recall(self, query: str, *, k: int | None = None, exclude: Collection[str] = ()) -> Recall:
+    def recall(
+        self, query: str, *, k: int | None = None, exclude: Collection[str] = (), origin: Origin | None = LIBRARY
+    ) -> Recall:
         """The memories that matter for the query; waits for what it needs.
 
         Files that changed are read first, so that the answer is true to the folder. A blank query, k <= 0 and an
@@ -177,18 +191,23 @@ class Memory:
             query: what the user asks or wants done.
             k: most hits; None takes `search.k`.
             exclude: ids of topics that the model has already.
+            origin: who asks, for the trace that the recall leaves; None leaves none.
         """
         k = self.config.search.k if k is None else k
         if not query.strip() or k <= 0:
             return Recall(query)
-        return self._answer(query, k, exclude, note=self._keeper.look(load_model=True))
+        recall = self._answer(query, k, exclude, note=self._keeper.look(load_model=True))
+        if origin is not None:
+            self._tracer.record(recall, origin)
+        return recall
 
-    def prefetch(self, query: str, *, exclude: Collection[str] = ()) -> Prefetch:
+    def prefetch(self, query: str, *, exclude: Collection[str] = (), origin: Origin | None = LIBRARY) -> Prefetch:
         """Starts a recall and returns at once; `first()` then takes at most its budget.
 
         Args:
             query: what the user asks or wants done.
             exclude: ids of topics that the model has already.
+            origin: who asks, for the trace that the recall leaves; None leaves none.
         """
         settings, refined = self.config.search, self._lanes.refined
         handle = Prefetch(
@@ -202,9 +221,37 @@ class Memory:
             self._lanes,
             limits=Limits(fast_k=settings.fast_k, budget_s=settings.budget_ms / 1000, hold_s=settings.hold_ms / 1000),
             on_event=self._tell,
+            on_delivery=None if origin is None else self._tracer.listener(origin),
         )
         self._handles.add(handle)
         return handle
+
+    def note_shown(self, delivery: Delivery, origin: Origin) -> None:
+        """Has a delivery leave a trace now.
+
+        For a host that asks with `origin=None`, because it learns only later whether the model got to see it.
+        """
+        self._tracer.record(delivery.recall, origin, phase=delivery.phase)
+
+    def traces(self, scope: Scope = Scope.PROJECT) -> list[Trace]:
+        """What recalls left behind in one root, oldest first; `store.traces.summarise` adds it up to topics.
+
+        Raises:
+            OSError: the traces are there and cannot be read.
+        """
+        return self._tracer.read(scope)
+
+    def purge_traces(self, ids: Collection[str]) -> None:
+        """Takes topics out of the traces, and the text of all questions that they were recalled for.
+
+        Args:
+            ids: of topics, which need not exist any more.
+
+        Raises:
+            LockedError: another process kept writing.
+            OSError: the traces cannot be rewritten.
+        """
+        self._tracer.purge(ids)
 
     def reindex(self, *, full: bool = False, on_progress: Progress | None = None) -> SyncReport:
         """Brings the index up to date with the files, vectors and all, and waits for it.
@@ -234,6 +281,7 @@ class Memory:
     def _root_status(self, index: Index) -> RootStatus:
         report = index.sync_words()
         snapshot = index.snapshot()
+        traces = self._tracer.peek(index.scope)
         return RootStatus(
             root=index.root,
             scope=index.scope,
@@ -243,6 +291,8 @@ class Memory:
             folder=index.folder,
             bytes=_size(index.folder),
             encoder=snapshot.encoder,
+            traced=len({trace.id for trace in traces}),
+            traced_since=min((trace.time for trace in traces), default=None),
             note="; ".join(filter(None, (report.note, index.note, self._model.problem))),
         )
 

@@ -101,6 +101,7 @@ class Prefetch:
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
         on_event: Callable[[PrefetchEvent], object] | None = None,
+        on_delivery: Callable[[Delivery], object] | None = None,
     ) -> None:
         """Starts both searches.
 
@@ -110,10 +111,12 @@ class Prefetch:
             limits: waiting times and sizes.
             clock: seconds, growing.
             on_event: gets every event, on the thread that caused it; its exceptions are logged and dropped.
+            on_delivery: likewise every delivery.
         """
         self._limits = limits or Limits()
         self._clock = clock
         self._on_event = on_event
+        self._on_delivery = on_delivery
         self._render = search.render
         self._lock = threading.Lock()  # never held while foreign code runs
         self._ready = threading.Event()  # set for good once the state waits no longer
@@ -265,7 +268,15 @@ class Prefetch:
         self._report(event)
         if event.terminal:
             self._drop_jobs()
-        return Delivery(recall, event.phase, event.point, event.latency_s) if recall is not None else None
+        if recall is None:
+            return None
+        delivery = Delivery(recall, event.phase, event.point, event.latency_s)
+        if self._on_delivery is not None:
+            try:
+                self._on_delivery(delivery)
+            except Exception:
+                _LOG.warning("a listener of deliveries failed", exc_info=True)
+        return delivery
 
     def _unrendered(self, event: PrefetchEvent) -> PrefetchEvent:
         """Turns a delivery that cannot be written down into that of a failed search."""

@@ -15,6 +15,7 @@ from recall import (
     Hit,
     Memory,
     MemoryType,
+    Origin,
     Phase,
     Point,
     Prefetch,
@@ -26,6 +27,7 @@ from recall import (
     Strategy,
     SyncReport,
     Topic,
+    Trace,
     VectorIndex,
 )
 from recall.index.base import Vector, Vectors
@@ -118,6 +120,11 @@ assert_type(memory.status(), list[RootStatus])
 assert_type(memory.status()[0].problems, Mapping[str, str])
 assert_type(memory.topics(), list[Topic])
 assert_type(memory.topic("a"), Topic)
+assert_type(memory.traces(Scope.USER), list[Trace])
+assert_type(memory.recall("a", origin=Origin("mcp", "session")), Recall)
+assert_type(memory.prefetch("a", origin=None), Prefetch)
+assert_type(memory.note_shown(delivery, Origin()), None)
+assert_type(memory.purge_traces(["a.md"]), None)
 assert_type(memory.close(), None)
 
 
