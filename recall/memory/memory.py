@@ -27,7 +27,7 @@ from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_
 from recall.search.types import Coverage, Drop, Filter, Hit, Recall, Strategy
 from recall.search.workers import Lane, Lanes
 from recall.store.layout import Layout, Located
-from recall.store.topics import Scope, Topic
+from recall.store.topics import MemoryType, Scope, Topic
 from recall.store.traces import LIBRARY, Origin, Trace
 
 logger = logging.getLogger(__name__)
@@ -180,7 +180,14 @@ class Memory:
         self._tracer.close(max(0.0, until - time.monotonic()))  # has been writing all the time
 
     def recall(
-        self, query: str, *, k: int | None = None, exclude: Collection[str] = (), origin: Origin | None = LIBRARY
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        exclude: Collection[str] = (),
+        types: Collection[MemoryType | str] = (),
+        scopes: Collection[Scope | str] = (),
+        origin: Origin | None = LIBRARY,
     ) -> Recall:
         """The memories that matter for the query; waits for what it needs.
 
@@ -191,12 +198,18 @@ class Memory:
             query: what the user asks or wants done.
             k: most hits; None takes `search.k`.
             exclude: ids of topics that the model has already.
+            types: kinds of memory that are wanted; none given, all are.
+            scopes: whose memory is wanted; none given, everybody's.
             origin: who asks, for the trace that the recall leaves; None leaves none.
+
+        Raises:
+            ValueError: no such type or scope.
         """
+        wanted = Filter(frozenset(exclude), frozenset(map(MemoryType, types)), frozenset(map(Scope, scopes)))
         k = self.config.search.k if k is None else k
         if not query.strip() or k <= 0:
             return Recall(query)
-        recall = self._answer(query, k, exclude, note=self._keeper.look(load_model=True))
+        recall = self._answer(query, k, wanted, note=self._keeper.look(load_model=True))
         if origin is not None:
             self._tracer.record(recall, origin)
         return recall
@@ -209,13 +222,13 @@ class Memory:
             exclude: ids of topics that the model has already.
             origin: who asks, for the trace that the recall leaves; None leaves none.
         """
-        settings, refined = self.config.search, self._lanes.refined
+        settings, refined, wanted = self.config.search, self._lanes.refined, Filter(frozenset(exclude))
         handle = Prefetch(
             Search(
-                fast=lambda: self._quick(query, exclude),
-                refined=lambda: self._considered(query, exclude),
+                fast=lambda: self._quick(query, wanted),
+                refined=lambda: self._considered(query, wanted),
                 render=self._render,
-                excluded=frozenset(exclude),
+                excluded=wanted.exclude,
                 refined_expected=self._model.is_warm and not (refined.busy or refined.is_open),
             ),
             self._lanes,
@@ -320,16 +333,14 @@ class Memory:
             f"no topic of that name among {len(topics)}; names are paths below the memory folder", path=name
         )
 
-    def _quick(self, query: str, exclude: Collection[str]) -> Recall:
+    def _quick(self, query: str, wanted: Filter) -> Recall:
         """The fast search of a prefetch: words alone, from what is indexed."""
         snapshots = self._keeper.snapshots(patience_s=self.config.search.budget_ms / 1000)
         start = time.perf_counter()
         # Beside the hybrid search the quick one has to be silent where nothing fits; without a model it is the
         # founding scorer as it was.
         floor = self._floor if self._model.encoder else 0.0
-        found = search_heuristic(
-            snapshots, bounded(query), self.config.search.k, wanted=Filter(frozenset(exclude)), floor=floor
-        )
+        found = search_heuristic(snapshots, bounded(query), self.config.search.k, wanted=wanted, floor=floor)
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
 
     @property
@@ -337,17 +348,17 @@ class Memory:
         encoder, floor = self._model.encoder, self.config.search.floor
         return floor if floor is not None else encoder.floor if encoder else 0.0
 
-    def _considered(self, query: str, exclude: Collection[str]) -> Recall:
+    def _considered(self, query: str, wanted: Filter) -> Recall:
         """The refined search of a prefetch: looks at the folder first when that is quick, else afterwards."""
         if not query.strip():
             return Recall(query)
         note = self._keeper.look(load_model=False) if (looked := self._keeper.looks_quickly) else ""
-        answer = self._answer(query, self.config.search.k, exclude, note=note)
+        answer = self._answer(query, self.config.search.k, wanted, note=note)
         if not looked:
             self._keeper.wake()
         return answer
 
-    def _answer(self, query: str, k: int, exclude: Collection[str], *, note: str) -> Recall:
+    def _answer(self, query: str, k: int, wanted: Filter, *, note: str) -> Recall:
         """Words and meaning; the founding heuristic where there is no vector of the query."""
         start = time.perf_counter()
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
@@ -356,12 +367,12 @@ class Memory:
         coverage = self._coverage(snapshots, note)
         encoder = self._model.encoder
         if vector is None or encoder is None:
-            found = search_heuristic(snapshots, cut, k, wanted=Filter(frozenset(exclude)))
+            found = search_heuristic(snapshots, cut, k, wanted=wanted)
             return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
         if coverage.embedded < coverage.topics:
             self._keeper.wake()
         hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
-        found = hybrid.search(snapshots, cut, vector, k, wanted=Filter(frozenset(exclude)))
+        found = hybrid.search(snapshots, cut, vector, k, wanted=wanted)
         return self._finished(query, found, Strategy.HYBRID, coverage, start)
 
     def _coverage(self, snapshots: Sequence[Snapshot], note: str = "") -> Coverage:

@@ -441,3 +441,21 @@ def test_the_shipped_model_is_taken_when_nothing_else_is_said(write: Write, root
         assert ids(found) == ["deploy.md"]
         assert memory.status()[0].encoder.startswith("e5-small-zhen-int8")
         assert found.coverage.embedded == 1
+
+
+# --- filters
+
+
+def test_a_recall_is_filled_up_with_the_kinds_and_scopes_that_are_wanted(opened: Open, write: Write) -> None:
+    for number in range(12):
+        write(f"{number}.md", f"---\ntype: project\n---\nzebra crossing {number}")
+    write("rule.md", "---\ntype: feedback\n---\nzebra crossing, and much else that is beside the point")
+    memory = opened()
+    memory.reindex()
+    assert ids(memory.recall("zebra crossing", k=3, types=["feedback"])) == ["rule.md"]
+    assert len(ids(memory.recall("zebra crossing", k=3, types=["project"]))) == 3
+    assert len(ids(memory.recall("zebra crossing", k=20, types=["project", "feedback"]))) == 13
+    assert ids(memory.recall("zebra crossing", scopes=["user"])) == []
+    assert len(ids(memory.recall("zebra crossing", scopes=["project"]))) == 5
+    with pytest.raises(ValueError, match="bogus"):
+        memory.recall("zebra", types=["bogus"])
