@@ -1,6 +1,6 @@
 """The two seams of the index: what turns text into vectors, and what finds the nearest of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
@@ -14,6 +14,9 @@ Vectors = NDArray[np.float32]
 
 Vector = NDArray[np.float32]
 """Shape (dim,), of unit length."""
+
+Nearest = Callable[[Vectors, Vector, int], tuple[NDArray[np.float32], NDArray[np.int64]]]
+"""The k best rows for a vector: inner products, best first, and row numbers; in `index.faiss` and `index.flat`."""
 
 
 @runtime_checkable

@@ -17,15 +17,15 @@ _FILE: Final = "flat.bundle"
 
 def nearest(rows: Vectors, vector: Vector, k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Inner products and numbers of the k best rows, best first, equal ones in row order; shapes (min(k, n),)."""
-    scores = _products(rows, vector)
+    scores = products(rows, vector)
     best = np.lexsort((np.arange(len(scores)), -scores))[: max(k, 0)]
     return scores[best], best.astype(np.int64)
 
 
-def _products(rows: Vectors, vector: Vector) -> NDArray[np.float32]:
-    """Inner products, shape (n,). Unlike with `@`, equal rows get equal ones, wherever they stand."""
-    products: NDArray[np.float32] = np.einsum("ij,j->i", rows, vector)
-    return products
+def products(rows: Vectors, vector: Vector) -> NDArray[np.float32]:
+    """Inner products of all rows, shape (n,). Unlike with `@`, equal rows get equal ones, wherever they stand."""
+    scores: NDArray[np.float32] = np.einsum("ij,j->i", rows, vector)
+    return scores
 
 
 def save_rows(file: Path, keys: Sequence[str], rows: Vectors) -> None:
@@ -88,7 +88,7 @@ class FlatIndex:
         """The k best keys with their inner product, best first, equal ones by key; none for an all-zero vector."""
         if k <= 0 or not self._keys or not np.any(vector):
             return []
-        scores = _products(self._rows, vector)
+        scores = products(self._rows, vector)
         ranked = sorted(zip(self._keys, scores.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
         return ranked[:k]
 

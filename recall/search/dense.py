@@ -1,16 +1,19 @@
 """Ranking by meaning: the topics whose chunks lie nearest to the query's vector. A topic counts by its best chunk."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recall.index.base import Vector, Vectors
+from recall.index.base import Nearest, Vector
 from recall.index.snapshot import Snapshot
 
-Nearest = Callable[[Vectors, Vector, int], tuple[NDArray[np.float32], NDArray[np.int64]]]
-"""The k best rows for a vector: inner products, best first, and row numbers; in `index.faiss` and `index.flat`."""
+__all__ = ["Near", "Nearest", "cosines", "nearest_topics"]
+
+# Looking at every row costs the same for one row as for hundreds.
+_FIRST_DEPTH: Final = 512
+_DEEPER: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +34,10 @@ class Near:
 def nearest_topics(
     snapshot: Snapshot, vector: Vector, count: int, *, allowed: NDArray[np.bool_], nearest: Nearest
 ) -> Near:
-    """The `count` allowed topics that lie nearest, best first; fewer when there are fewer.
+    """The `count` allowed topics that lie nearest, best first; fewer only when there are fewer.
+
+    In a snapshot with codes a few of the nearest may be missing, next best ones in their place; cosines are exact, and
+    the search goes on until `count` allowed topics are found, however many are not allowed.
 
     Args:
         snapshot: where to look.
@@ -40,9 +46,9 @@ def nearest_topics(
         allowed: which topics may be found, shape (n,).
         nearest: exact search over rows.
     """
-    depth = 2 * count
+    depth = 2 * count if snapshot.tier else max(2 * count, _FIRST_DEPTH)
     while True:
-        scores, rows = nearest(snapshot.rows, vector, depth)
+        scores, rows = _rows(snapshot, vector, depth, nearest)
         chunks, source = _chunks_of(snapshot, rows)
         owners = snapshot.chunk_owner[chunks]
         keep = allowed[owners]
@@ -52,13 +58,23 @@ def nearest_topics(
             best = np.sort(first)[:count]
             chosen = chunks[keep][best]
             return Near(owners[keep][best], scores[source][keep][best], snapshot.chunk_number[chosen])
-        depth *= 4
+        depth *= _DEEPER
+
+
+def _rows(
+    snapshot: Snapshot, vector: Vector, depth: int, nearest: Nearest
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The best rows; all of them, exactly, when the depth is that of the file."""
+    if snapshot.tier is None:
+        return nearest(snapshot.rows, vector, depth)
+    return snapshot.tier.nearest(snapshot.rows, vector, depth, exact=nearest)
 
 
 def _chunks_of(snapshot: Snapshot, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Chunks whose vector is one of the rows, in the order of the rows, and for each the place of its row there."""
-    by_row = snapshot.chunk_row[snapshot.chunks_by_row]
-    start, stop = np.searchsorted(by_row, rows, "left"), np.searchsorted(by_row, rows, "right")
+    start, stop = (
+        np.searchsorted(snapshot.chunk_row, rows, side, sorter=snapshot.chunks_by_row) for side in ("left", "right")
+    )
     source = np.repeat(np.arange(len(rows)), stop - start)
     offset = np.arange(len(source)) - np.repeat(np.cumsum(stop - start) - (stop - start), stop - start)
     return snapshot.chunks_by_row[start[source] + offset], source
