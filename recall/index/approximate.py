@@ -121,9 +121,9 @@ class Tier:
         """
         wanted = max(_WIDER * k, _FEWEST)
         codes = self._codes if wanted * _TOO_WIDE <= self.count <= len(rows) else None
-        if codes is None:
+        likely = np.sort(codes.likely(vector, wanted)) if codes else np.zeros(0, np.int64)
+        if codes is None or len(likely) < k:  # FAISS leaves rows out when their codes tie with the worst
             return exact(rows, vector, k)
-        likely = np.sort(codes.likely(vector, wanted))
         near, places = exact(rows[likely], vector, k)
         late, tail = exact(rows[self.count :], vector, k)
         scores, numbers = np.concatenate([near, late]), np.concatenate([likely[places], tail + self.count])
