@@ -4,6 +4,12 @@ Short codes of the rows (index.faiss) say which are likely to be near; of those,
 rows themselves are read, so that every score is exact and only the choice is not. Rows that were appended after the
 codes were made are all read. The codes lie in a file beside the vectors that the catalog names; without it, or when it
 is damaged or of other vectors or another library, all rows are read: slower, never wrong.
+
+What that means to fusion, which reads two rankings until nothing outside of them can win (search.fusion): the bound
+that it takes from the last cosine holds but for rows that the codes pass over. Such a row lies near the end of what was
+read, for the codes err by little, and when it shares words with the query its exact cosine comes in by the words.
+Reading deeper keeps what was found and adds to it, and from a sixty-fourth of the rows on it is exact, so that the loop
+ends. Its answer is the exact one unless a winner by meaning alone is passed over.
 """
 
 import logging

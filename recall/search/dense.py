@@ -15,6 +15,9 @@ __all__ = ["Near", "Nearest", "cosines", "nearest_topics"]
 _FIRST_DEPTH: Final = 512
 _DEEPER: Final = 8
 
+# When one topic in so many is allowed, comparing those alone is faster than searching among the others.
+_FEW: Final = 16
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
@@ -46,6 +49,8 @@ def nearest_topics(
         allowed: which topics may be found, shape (n,).
         nearest: exact search over rows.
     """
+    if np.count_nonzero(allowed) * _FEW <= len(snapshot):
+        return _nearest_of(cosines(snapshot, vector, np.flatnonzero(allowed)), count)
     depth = 2 * count if snapshot.tier else max(2 * count, _FIRST_DEPTH)
     while True:
         scores, rows = _rows(snapshot, vector, depth, nearest)
@@ -59,6 +64,11 @@ def nearest_topics(
             chosen = chunks[keep][best]
             return Near(owners[keep][best], scores[source][keep][best], snapshot.chunk_number[chosen])
         depth *= _DEEPER
+
+
+def _nearest_of(near: Near, count: int) -> Near:
+    best = np.argsort(-near.cosines, kind="stable")[:count]
+    return Near(near.positions[best], near.cosines[best], near.chunks[best])
 
 
 def _rows(
