@@ -18,6 +18,9 @@ Vector = NDArray[np.float32]
 Products = Callable[[Vectors, Vector], NDArray[np.float32]]
 """Inner products of all rows with a vector, shape (n,); in `index.faiss` and `index.flat`."""
 
+Nearest = Callable[[Vectors, Vector, int], tuple[NDArray[np.float32], NDArray[np.int64]]]
+"""The k best rows for a vector: inner products, best first, and row numbers; in `index.faiss` and `index.flat`."""
+
 
 @runtime_checkable
 class Encoder(Protocol):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from recall.errors import IndexFormatError, LockedError, RecallError
+from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
 from recall.index.catalog import Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors
@@ -73,14 +74,25 @@ class Collection:
         cache: folder of all derived data.
         max_file_bytes: larger files are reported, not indexed.
         optional: whether it is no fault when the root is missing.
+        exact_rows: up to so many vectors all are read in a search; beyond, codes choose which.
     """
 
-    def __init__(self, root: Path, scope: Scope, *, cache: Path, max_file_bytes: int, optional: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        scope: Scope,
+        *,
+        cache: Path,
+        max_file_bytes: int,
+        optional: bool = False,
+        exact_rows: int = EXACT_ROWS,
+    ) -> None:
         self.root = root
         self.scope = scope
         self.note = ""
         self._max_file_bytes = max_file_bytes
         self._optional = optional
+        self._exact_rows = exact_rows
         self._lock = threading.RLock()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._snapshot: Snapshot | None = None
@@ -269,7 +281,7 @@ class Collection:
 
         Args:
             encoder: the model; another one than last time makes all vectors anew.
-            limit: chunks at most; None for all.
+            limit: chunks at most; None for all, and for the codes of a large memory.
             lock_wait_s: how long to wait for another process that does the same.
             stop: set it to stop after the present text.
             on_progress: told after every step.
@@ -284,9 +296,12 @@ class Collection:
         def work(catalog: Catalog) -> SyncReport:
             with _writing(catalog, _VECTORS_LOCK, lock_wait_s):
                 self._check(catalog, _VECTORS_LOCK, check_stored_vectors)
-                return apply_vectors(
+                report = apply_vectors(
                     catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
                 )
+                if limit is None:  # else somebody waits for an answer
+                    refresh_codes(catalog, exact_rows=self._exact_rows, stop=stop)
+                return report
 
         return replace(self._sound(work), duration_s=time.perf_counter() - start)
 

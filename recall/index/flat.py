@@ -28,6 +28,17 @@ def products(rows: Vectors, vector: Vector) -> NDArray[np.float32]:
     return scores
 
 
+def best_rows(scores: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The k best scores, best first, equal ones in row order, with their numbers; what is no number comes last."""
+    scores = np.where(np.isnan(scores), np.float32(-np.inf), scores)  # a damaged row may hold anything
+    numbers = np.arange(len(scores))
+    if 0 < k < len(scores):
+        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        numbers = np.flatnonzero(scores >= least)
+    order = numbers[np.lexsort((numbers, -scores[numbers]))[: max(k, 0)]]
+    return scores[order], order.astype(np.int64)
+
+
 def save_rows(file: Path, keys: Sequence[str], rows: Vectors) -> None:
     """Writes rows and their keys as one file, exchanged in one step; the folder is made when it is missing."""
     file.parent.mkdir(parents=True, exist_ok=True)

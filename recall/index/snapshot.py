@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
+from recall.index.approximate import Tier
 from recall.index.base import Vectors
 from recall.index.catalog import REMEMBERED, Catalog
 from recall.index.embed import stored_vectors
@@ -29,6 +30,7 @@ class Snapshot:
         table: its topics and chunks; a topic's position is its place in there.
         segments: postings, each with the position of every slot, -1 where the topic is gone.
         rows: vectors, shape (rows, dim); may hold rows that no chunk uses.
+        tier: codes that find rows without reading them all; None when all are to be read.
     """
 
     scope: Scope
@@ -38,6 +40,7 @@ class Snapshot:
     table: Table
     segments: tuple[tuple[Segment, NDArray[np.int64]], ...]
     rows: Vectors
+    tier: Tier | None
     _catalog: Catalog
 
     @property
@@ -176,6 +179,7 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, last: Snapshot | None = Non
             for name in names
         ),
         rows=rows,
+        tier=Tier.open(catalog.file.parent, meta, last=last.tier if last else None),
         _catalog=catalog,
     )
 

@@ -144,6 +144,7 @@ class Memory:
                 scope,
                 cache=cache_root(config),
                 max_file_bytes=config.index.max_file_bytes,
+                exact_rows=config.index.exact_rows,
                 optional=scope is Scope.USER and user_root is None,  # most people have no memory across projects
             )
             for scope, folder in scopes.items()

@@ -1,12 +1,24 @@
-"""Nearness of topics to a query: the cosine of its vector with the best of a topic's chunks."""
+"""Nearness of topics to a query: the cosine of its vector with the best of a topic's chunks.
+
+Up to a size all topics are looked at: what takes time is to read the rows, and to look for a few reads as many. In a
+larger memory the codes of the snapshot (index.approximate) say which topics are likely to be near; cosines are exact
+all the same, and only the choice is not.
+"""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recall.index.base import Products, Vector
+from recall.index.flat import best_rows
 from recall.index.snapshot import Snapshot
+
+_LIKELY_ROWS: Final = 256
+_DEEPER: Final = 8
+# When one topic in so many is allowed, comparing those alone is faster than searching among the others.
+_FEW: Final = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,21 +34,74 @@ class Near:
     cosines: NDArray[np.float32]
 
 
-def all_cosines(snapshot: Snapshot, vector: Vector, products: Products) -> Near:
-    """Every topic that has a vector.
-
-    To look at all rows takes as long as to search for a few: what counts is the memory that is read.
+def near_topics(
+    snapshot: Snapshot,
+    vector: Vector,
+    *,
+    allowed: NDArray[np.bool_],
+    others: NDArray[np.int64],
+    k: int,
+    products: Products,
+) -> Near:
+    """All topics that have a vector; where that takes too long, those that are likely to be near, and the others given.
 
     Args:
         snapshot: where to look.
         vector: the query, of unit length, shape (dim,).
+        allowed: which topics are wanted, shape (n,); others may come as well.
+        others: positions of topics that are to be compared in any case.
+        k: how many allowed ones there have to be at least, if there are so many.
         products: of rows and a vector.
     """
+    if np.count_nonzero(allowed) * _FEW <= len(snapshot):
+        return cosines(snapshot, vector, np.flatnonzero(allowed))
+    if snapshot.tier is None:
+        return _all_cosines(snapshot, vector, products)
+    likely = _likely(snapshot, vector, k, allowed=allowed, products=products)
+    return cosines(snapshot, vector, np.union1d(likely, others))
+
+
+def _all_cosines(snapshot: Snapshot, vector: Vector, products: Products) -> Near:
     first = snapshot.first_chunks
     if not len(first):
         return Near(first, np.zeros(0, np.float32))
     scores = products(snapshot.rows, vector)[snapshot.chunk_row]
     return Near(snapshot.chunk_owner[first], np.fmax.reduceat(scores, first))
+
+
+def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> Near:
+    """The given topics, whose positions rise; those without vectors are left out."""
+    start, stop = (np.searchsorted(snapshot.chunk_owner, positions, side) for side in ("left", "right"))
+    sizes = stop - start
+    positions, start, sizes = positions[sizes > 0], start[sizes > 0], sizes[sizes > 0]
+    if not len(positions):
+        return Near(positions, np.zeros(0, np.float32))
+    begin = np.cumsum(sizes) - sizes
+    chunks = np.repeat(start - begin, sizes) + np.arange(sizes.sum())
+    scores = snapshot.rows[snapshot.chunk_row[chunks]] @ vector
+    return Near(positions, np.fmax.reduceat(scores, begin))
+
+
+def _likely(
+    snapshot: Snapshot, vector: Vector, k: int, *, allowed: NDArray[np.bool_], products: Products
+) -> NDArray[np.int64]:
+    """Positions of topics that are likely to be near, at least k allowed ones if there are so many."""
+    assert snapshot.tier is not None  # noqa: S101 - the caller has looked
+    depth = max(_LIKELY_ROWS, 4 * k)
+    while True:
+        _, rows = snapshot.tier.nearest(
+            snapshot.rows, vector, depth, exact=lambda part, query, most: best_rows(products(part, query), most)
+        )
+        start, stop = (
+            np.searchsorted(snapshot.chunk_row, rows, side, sorter=snapshot.chunks_by_row) for side in ("left", "right")
+        )
+        places = np.repeat(start - np.cumsum(stop - start) + (stop - start), stop - start) + np.arange(
+            (stop - start).sum()
+        )
+        owners = np.unique(snapshot.chunk_owner[snapshot.chunks_by_row[places]])
+        if np.count_nonzero(allowed[owners]) >= k or depth >= len(snapshot.rows):
+            return owners
+        depth *= _DEEPER
 
 
 def best_chunks(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> list[int]:

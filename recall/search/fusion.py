@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
-from recall.search.dense import all_cosines, best_chunks
+from recall.search.dense import best_chunks, near_topics
 
 WORD_WEIGHT: Final = 0.4
 
@@ -23,6 +23,10 @@ _ASSUMED_COSINE: Final = 0.5
 
 WORDS_ALONE: Final = WORD_WEIGHT + _ASSUMED_COSINE
 """What F is multiplied by to score a topic by its words alone."""
+
+# Where codes choose what is compared, so many of the best by words are compared as well.
+_BY_WORDS: Final = 256
+_NONE: Final = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,7 +57,9 @@ def fuse(
     allowed: NDArray[np.bool_],
     products: Products,
 ) -> list[Scored]:
-    """The k best topics of a snapshot, best first, exactly.
+    """The k best topics of a snapshot, best first; exactly, unless codes choose what is compared (search.dense).
+
+    With codes, a topic can be missing that neither the codes take for near nor the words for one of the best.
 
     Args:
         snapshot: where to look.
@@ -64,17 +70,20 @@ def fuse(
         products: of rows and a vector.
     """
     cosines = np.full(len(snapshot), np.nan)
+    scores = np.where(allowed & (coverage > 0), WORDS_ALONE * coverage, -np.inf)
     if vector is not None and vector.any() and len(snapshot.chunk_row):
-        near = all_cosines(snapshot, vector, products)
+        by_words = largest(np.where(allowed, coverage, 0.0), max(_BY_WORDS, k), above=0.0) if snapshot.tier else _NONE
+        near = near_topics(snapshot, vector, allowed=allowed, others=by_words, k=k, products=products)
         cosines[near.positions] = near.cosines
-    has_cosine = ~np.isnan(cosines)
-    scores = np.where(has_cosine, cosines + WORD_WEIGHT * coverage, WORDS_ALONE * coverage)
-    scores[~(allowed & (has_cosine | (coverage > 0)))] = -np.inf
+        has_cosine = allowed & ~np.isnan(cosines)
+        if snapshot.tier is not None:  # what has a vector and was not compared is not judged by its words alone
+            scores[snapshot.chunk_owner] = -np.inf
+        scores[has_cosine] = cosines[has_cosine] + WORD_WEIGHT * coverage[has_cosine]
     best = largest(scores, k, above=-np.inf)
     ranked = sorted(best.tolist(), key=lambda at: rank_key(snapshot, float(scores[at]), at))[: max(k, 0)]
     chunks = best_chunks(snapshot, vector, np.asarray(ranked, np.int64)) if vector is not None else [0] * len(ranked)
     return [
-        Scored(float(scores[at]), at, float(cosines[at]) if has_cosine[at] else None, float(coverage[at]), chunk)
+        Scored(float(scores[at]), at, None if np.isnan(cosines[at]) else float(cosines[at]), float(coverage[at]), chunk)
         for at, chunk in zip(ranked, chunks, strict=True)
     ]
 

@@ -292,6 +292,29 @@ def test_equal_rows_have_equal_scores_wherever_they_stand(nearest: Nearest, dim:
             assert len(set(scores[which[numbers] == row].tolist())) <= 1
 
 
+@few
+@given(rows=tables(3), vector=npst.arrays(np.float32, 3, elements=NUMBERS))
+def test_both_products_are_those_of_all_rows(rows: Vectors, vector: Floats) -> None:
+    for products in (flat.products(rows, vector), faiss.products(rows, vector)):
+        assert products.tolist() == (rows @ vector).tolist()
+        assert products.dtype == np.float32
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4, 8, 9, 31, 384])
+def test_products_of_rows_of_any_length_agree(dim: int) -> None:
+    random = np.random.default_rng(dim)
+    rows = check_vectors(random.normal(size=(101, dim)), rows=101, dim=dim)
+    for view in (rows, rows[::2], rows[7:], np.asfortranarray(rows)):
+        np.testing.assert_allclose(faiss.products(view, rows[3]), flat.products(view, rows[3]), atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_rows_that_are_no_numbers_come_last(k: int) -> None:
+    rows = np.asarray([[np.nan, 0, 0], [1, 0, 0], [0, np.nan, 0], [0, 1, 0]], np.float32)
+    _, numbers = faiss.nearest(rows, X, k)
+    assert numbers.tolist() == [1, 3, 0, 2][:k]
+
+
 ROWS = npst.arrays(np.float32, 4, elements=NUMBERS)
 STEPS = st.one_of(
     st.tuples(st.just("upsert"), st.lists(st.tuples(st.sampled_from(KEYS), ROWS))),

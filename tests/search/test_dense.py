@@ -15,7 +15,7 @@ from recall.index.base import Encoder, Products, Vector, usable
 from recall.index.collection import Collection
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
-from recall.search.dense import all_cosines, best_chunks
+from recall.search.dense import Near, best_chunks, near_topics
 from recall.text.chunks import chunk_topic
 
 Memory = Callable[..., AbstractContextManager[Collection]]
@@ -47,6 +47,13 @@ def small_encoder() -> Encoder:
 def products(request: pytest.FixtureRequest) -> Products:
     found: Products = request.param
     return found
+
+
+def all_cosines(snapshot: Snapshot, vector: Vector, products: Products) -> Near:
+    everything = np.ones(len(snapshot), np.bool_)
+    return near_topics(
+        snapshot, vector, allowed=everything, others=np.zeros(0, np.int64), k=len(everything), products=products
+    )
 
 
 class Best(NamedTuple):
