@@ -8,7 +8,6 @@ import errno
 import hashlib
 import logging
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -20,10 +19,11 @@ from typing import Final, TypeVar
 
 from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.base import Encoder
-from recall.index.catalog import Catalog
+from recall.index.catalog import CATALOG_FILE, Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
+from recall.store import disk
 from recall.store.locks import exclusive
 from recall.store.look import Look, difference, look
 from recall.store.projects import real_path
@@ -113,7 +113,7 @@ class Collection:
     def _make_folder(self) -> None:
         if not self.folder.is_absolute():  # such as ~/.cache for a user without a home
             raise FileNotFoundError(errno.ENOENT, "there is no home folder")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.make_folder(self.folder, mode=0o700)
 
     def _use_temporary(self, error: OSError | LockedError) -> None:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -123,14 +123,15 @@ class Collection:
         self.folder = Path(self._temporary.name)
 
     def _wipe(self) -> None:
-        """Deletes derived data; lock files stay, others may hold them."""
-        for file in self.folder.glob("*"):
+        """Deletes derived data, the catalog first; lock files stay, others may hold them."""
+        files = sorted(self.folder.glob("*"), key=lambda file: not file.name.startswith(CATALOG_FILE))
+        for file in files:
             if file.suffix == ".lock":
                 continue
             if file.is_dir() and not file.is_symlink():
-                shutil.rmtree(file, ignore_errors=True)
+                disk.delete_folder(file)
             else:
-                file.unlink(missing_ok=True)
+                disk.delete(file)
 
     def rebuild(self, *, on_progress: Progress | None = None) -> SyncReport:
         """Throws all derived data away and reads the words anew; `snapshot` gives the old state meanwhile.

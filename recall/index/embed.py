@@ -251,9 +251,7 @@ def _vector_file(catalog: Catalog) -> VectorFile:
 def _delete_old_vectors(catalog: Catalog) -> None:
     """Removes vector files that the catalog does not name; who has one mapped keeps reading it."""
     current = catalog.meta()["vectors"]
-    for file in catalog.file.parent.glob("*.vectors"):
-        if file.name != current:
-            file.unlink(missing_ok=True)
+    catalog.discard(file for file in catalog.file.parent.glob("*.vectors") if file.name != current)
 
 
 def stored_vectors(catalog: Catalog, meta: Mapping[str, str]) -> Vectors:
