@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.base import Encoder
 from recall.index.catalog import CATALOG_FILE, Catalog
-from recall.index.embed import apply_vectors, check_stored_vectors
+from recall.index.embed import apply_vectors, check_stored_vectors, delete_old_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
 from recall.store import disk
@@ -284,7 +284,7 @@ class Collection:
 
         def work(catalog: Catalog) -> SyncReport:
             with _writing(catalog, _VECTORS_LOCK, lock_wait_s):
-                self._check(catalog, _VECTORS_LOCK, check_stored_vectors)
+                self._check(catalog, _VECTORS_LOCK, _check_vectors)
                 return apply_vectors(
                     catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
                 )
@@ -346,12 +346,19 @@ class Collection:
             self._lock.release()
 
 
+def _check_vectors(catalog: Catalog) -> None:
+    """Looks at what the last process left, which may have stopped before it deleted what it had replaced."""
+    check_stored_vectors(catalog)
+    delete_old_vectors(catalog)
+
+
 @contextmanager
 def _writing(catalog: Catalog, lock: str, wait_s: float) -> Iterator[None]:
     """Holds the lock; an error of the disk names the folder, one of a folder that was deleted asks for a new try."""
     folder = catalog.file.parent
     try:
         with exclusive(folder / lock, timeout_s=wait_s):
+            catalog.check_in_place()  # who had the lock before may have made everything anew
             yield
     except OSError as error:
         catalog.check_in_place()

@@ -96,9 +96,13 @@ class Bench:
         with self.opened(root) as collection:
             self.bring_up_to_date(collection)
 
-    def answers(self, cache: Path, root: Path | None = None) -> Answer:
+    def answers(self, cache: Path, root: Path, encoder: Encoder) -> Answer:
+        """Of a memory that was brought up to date."""
         config = Config(search=SearchConfig(k=100, floor=-10.0), index=IndexConfig(cache=str(cache)))
-        with Memory.open(root or self.root, config=config, encoder=self.asked(), background=False) as memory:
+        with Memory.open(root, layout="plain", config=config, encoder=encoder, background=False) as memory:
+            report = memory.reindex()
+            assert (report.failed, report.unembedded) == ((), ())
+            assert "temporary" not in report.note
             return [sorted((hit.topic.id, hit.score) for hit in memory.recall(query).hits) for query in QUERIES]
 
 
@@ -162,7 +166,7 @@ def check_all(bench: Bench, moments: Sequence[Moment], *, roots: Sequence[Path] 
     expected: Mapping[Path, Answer] = {}
     for root in roots or [bench.root]:
         fresh = bench.base / "fresh"
-        expected = {**expected, root: bench.answers(fresh, root)}
+        expected = {**expected, root: bench.answers(fresh, root, bench.asked())}
         shutil.rmtree(fresh)
     assert any(any(answer) for answer in expected.values())
     for what, state in every_state(moments):
@@ -170,16 +174,25 @@ def check_all(bench: Bench, moments: Sequence[Moment], *, roots: Sequence[Path] 
             cache = put(state, bench.base / "state")
             encoder = bench.asked()
             with closing(bench.collection(cache, root)) as collection:
-                collection.snapshot()
-                report = collection.sync_words()
-                collection.sync_vectors(encoder)
-            assert (report.failed, collection.note) == ((), ""), what
+                collection.snapshot()  # what a search finds before anybody looked at the folder
+                folder = collection.folder
+            same_answers(bench.answers(cache, root, encoder), answer, what)
             again = {text for text in encoder.texts if digest(text) in held.of(state)}
             assert not (keeps and again), f"{what}: made anew: {again}"
-            same_answers(bench.answers(cache, root), answer, what)
+            assert derived(folder) == named(folder), what
             shutil.rmtree(cache)
         count += 1
     return count
+
+
+def derived(folder: Path) -> set[str]:
+    return {file.name for suffix in ("postings", "vectors") for file in folder.glob(f"*.{suffix}")}
+
+
+def named(folder: Path) -> set[str]:
+    with closing(sqlite3.connect(folder / CATALOG_FILE)) as read:
+        segments = read.execute("SELECT name || '.postings' FROM segments")
+        return {name for (name,) in [*segments, *read.execute("SELECT value FROM meta WHERE key = 'vectors'")]}
 
 
 def same_answers(found: Answer, expected: Answer, what: str) -> None:
