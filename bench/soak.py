@@ -5,7 +5,8 @@
 
 Each process changes notes of its own, so that it knows what there has to be found: its own last words at once, nothing
 that it deleted, and the notes that nobody touches. Only an answer that says itself that the index is behind may fall
-short. Now and then it brings the index up to date, throws it away, or closes and opens the memory.
+short. Now and then it brings the index up to date, throws it away, or closes and opens the memory. A third process
+rebuilds the index and is killed at it, again and again.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, takewhile
 from pathlib import Path
@@ -28,6 +30,7 @@ from recall import Config, Memory, Recall
 from recall.config import load
 
 NAMES: Final = ("left", "right")
+VICTIM: Final = "victim"
 _OWN: Final = 12
 _QUERIES: Final = ("thing3 thing8", "what does 主题5号 say", "lastword", "left note", "right note")
 
@@ -52,24 +55,13 @@ def soak(work: Path, *, topics: int, seconds: float | None = None, rounds: int |
     for number in range(topics):
         (root / f"base{number}.md").write_text(f"note thing{number} of 主题{number}号\n", encoding="utf-8")
     limits = [f"--{name}={value}" for name, value in (("seconds", seconds), ("rounds", rounds)) if value is not None]
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "bench.soak", f"--worker={name}", f"--work={work}", f"--topics={topics}", *limits]
-            + (["--onnx"] if model == "onnx" else []),
-            cwd=REPOSITORY,
-            env=os.environ | {"PYTHONUTF8": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-        for name in NAMES
-    ]
+    options = [f"--work={work}", f"--topics={topics}", *(["--onnx"] if model == "onnx" else [])]
+    workers = [_started(name, *options, *limits) for name in NAMES]
+    killed, wrong = _kill_some(options, until_s=seconds, most=2 if seconds is None else 10_000)
     reports = [_line(worker) for worker in workers]  # all edits are made; now both say what they find
     ends = [worker.communicate("go\n") for worker in workers]
     expected = _answers(root, work / "fresh", model)
-    done: Counter[str] = Counter()
-    wrong: list[str] = []
+    done: Counter[str] = Counter({"killed while it rebuilt": killed})
     for name, worker, report, (out, errors) in zip(NAMES, workers, reports, ends, strict=True):
         done.update(report.get("done", {}))
         wrong += [f"{name}: {text}" for text in report.get("wrong", ())]
@@ -78,6 +70,35 @@ def soak(work: Path, *, topics: int, seconds: float | None = None, rounds: int |
         elif not _same(json.loads(out), expected):
             wrong.append(f"{name}: other answers than a rebuild: {out} instead of {expected}")
     return Outcome(done, tuple(wrong))
+
+
+def _started(name: str, *options: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench.soak", f"--worker={name}", *options],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONUTF8": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def _kill_some(options: list[str], *, until_s: float | None, most: int) -> tuple[int, list[str]]:
+    """Has a third process rebuild the index and kills it at any moment; gives how often, and what it ended of else."""
+    rng, until, killed = Random(1), time.monotonic() + (until_s or float("inf")), 0
+    wrong: list[str] = []
+    while killed < most and time.monotonic() < until:
+        with _started(VICTIM, *options) as victim:
+            assert victim.stdout
+            assert victim.stderr
+            victim.stdout.readline()  # it has begun
+            with suppress(subprocess.TimeoutExpired):
+                victim.wait(rng.uniform(0.0, 0.5))
+                wrong.append(f"{VICTIM}: ended by itself: {victim.stderr.read()}")
+            victim.kill()
+        killed += 1
+    return killed, wrong
 
 
 def _line(worker: "subprocess.Popen[str]") -> dict[str, dict[str, int]]:
@@ -180,6 +201,11 @@ def _work(options: argparse.Namespace, model: str) -> None:
         background = options.worker == NAMES[0]
         return Memory.open(root, layout="plain", config=_config(cache, model), background=background)
 
+    if options.worker == VICTIM:
+        with opened() as memory:
+            print("begun", flush=True)
+            while True:
+                memory.reindex(full=True)
     worker = _Worker(options.worker, root, options.topics, opened)
     worker.run(rounds)
     print(json.dumps({"done": worker.done, "wrong": worker.wrong}), flush=True)
@@ -195,7 +221,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=60, help="that nobody touches; 60")
     parser.add_argument("--onnx", action="store_true", help="vectors by the real model")
     parser.add_argument("--work", type=Path, help="an empty folder; a temporary one unless given")
-    parser.add_argument("--worker", choices=NAMES, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=(*NAMES, VICTIM), help=argparse.SUPPRESS)
     options = parser.parse_args()
     model = "onnx" if options.onnx else "hashing"
     if options.worker:

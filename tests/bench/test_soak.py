@@ -1,4 +1,4 @@
-"""A short soak of two processes over one folder."""
+"""A short soak of two processes over one folder, with a third that is killed."""
 
 from pathlib import Path
 
@@ -13,4 +13,5 @@ def test_two_processes_that_search_edit_and_reindex_one_folder_answer_rightly_an
     done = outcome.done
     assert done["write"] + done["move"] + done["delete"] == 64
     assert min(done[what] for what in ("move", "delete", "rebuilt", "brought up to date", "opened anew")) >= 2
+    assert done["killed while it rebuilt"] == 2
     assert done["asked"] > 64

@@ -29,7 +29,7 @@ from recall.store.disk import Step
 from recall.store.topics import Scope
 from tests.power import LOG, Moment, State, Tape, put
 
-QUERIES = ("cats eat fish", "周二部署上线 thing4", "something renewed")
+QUERIES = ("cats eat fish, 周二部署上线 thing4", "something renewed")
 
 Answer = list[list[tuple[str, float]]]
 
