@@ -30,6 +30,7 @@ from recall.index.base import Nearest, Vector, Vectors
 from recall.index.bundle import open_bundle, write_bundle
 from recall.index.catalog import Catalog, advance, set_meta
 from recall.index.vectors import VectorFile
+from recall.store import disk
 
 if TYPE_CHECKING:
     from recall.index.faiss import Codes
@@ -103,7 +104,7 @@ class Tier:
             arrays = open_bundle(self.file, check=True)
         except IndexFormatError as error:
             logger.info("all vectors are read until codes are made anew: %s", error)
-            self.file.unlink(missing_ok=True)
+            disk.delete(self.file)
             return None
         about = _decoded(arrays)
         if about is None or about.faiss != VERSION:
@@ -213,6 +214,4 @@ def _commit(catalog: Catalog, name: str) -> None:
     with catalog.transaction() as write:
         set_meta(write, {"codes": name})
         advance(write)
-    for file in catalog.file.parent.glob("*.codes"):
-        if file.name != name:
-            file.unlink(missing_ok=True)
+    catalog.discard(file for file in catalog.file.parent.glob("*.codes") if file.name != name)

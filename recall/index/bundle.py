@@ -8,10 +8,10 @@ another format is noticed at open; damaged arrays only when asked, since that re
 import json
 import math
 import mmap
-import os
 import struct
 import zlib
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
+from recall.store import disk
 
 _MAGIC: Final = b"RECALL02"
 _PREFIX: Final = struct.Struct("<8sQI")
@@ -28,7 +29,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def write_bundle(file: Path, arrays: Arrays) -> None:
-    """Writes the arrays and flushes them to the disk; the file must not exist.
+    """Writes the arrays and flushes them and their name to the disk; the file must not exist.
 
     Raises:
         OSError: the disk is full or the folder cannot be written; what was written is removed.
@@ -41,19 +42,10 @@ def write_bundle(file: Path, arrays: Arrays) -> None:
         offset += -(-array.nbytes // _ALIGN) * _ALIGN
     header = json.dumps({"arrays": spec, "bytes": offset}).encode("ascii")
     header += b" " * (-(_PREFIX.size + len(header)) % _ALIGN)
-    try:
-        with file.open("xb") as stream:
-            stream.write(_PREFIX.pack(_MAGIC, len(header), zlib.crc32(header)) + header)
-            for array in solid.values():
-                stream.write(array.tobytes())
-                stream.write(b"\0" * (-array.nbytes % _ALIGN))
-            stream.flush()
-            os.fsync(stream.fileno())
-    except FileExistsError:
-        raise
-    except OSError:
-        file.unlink(missing_ok=True)
-        raise
+    first = _PREFIX.pack(_MAGIC, len(header), zlib.crc32(header)) + header
+    rest = (part for array in solid.values() for part in (array.tobytes(), b"\0" * (-array.nbytes % _ALIGN)))
+    disk.create(file, chain([first], rest))
+    disk.flush_folder(file.parent)
 
 
 def open_bundle(file: Path, *, check: bool = False) -> dict[str, NDArray[Any]]:

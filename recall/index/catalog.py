@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from recall.errors import IndexFormatError
+from recall.store import disk
 from recall.store.scan import SourceFile
 from recall.store.topics import MemoryType, Scope, Topic
 
@@ -207,6 +208,18 @@ class Catalog:
         """Closes both connections, after what is under way."""
         with self._writer_lock, self._reader_lock:
             self._connections()
+
+    def discard(self, files: Iterable[Path]) -> None:
+        """Deletes files that the last commit does not name, once no loss of power can bring back one that did.
+
+        Raises:
+            OSError: a file cannot be deleted.
+        """
+        for number, file in enumerate(sorted(files)):
+            if number == 0:
+                with suppress(FileNotFoundError):  # then all commits are in the main file, which SQLite flushes
+                    disk.flush(self.file.with_name(f"{CATALOG_FILE}-wal"))
+            disk.delete(file)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

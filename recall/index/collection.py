@@ -8,7 +8,6 @@ import errno
 import hashlib
 import logging
 import os
-import shutil
 import tempfile
 import threading
 import time
@@ -21,10 +20,11 @@ from typing import Final, TypeVar
 from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
-from recall.index.catalog import Catalog
-from recall.index.embed import apply_vectors, check_stored_vectors
+from recall.index.catalog import CATALOG_FILE, Catalog
+from recall.index.embed import apply_vectors, check_stored_vectors, delete_old_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
+from recall.store import disk
 from recall.store.locks import exclusive
 from recall.store.look import Look, difference, look
 from recall.store.projects import real_path
@@ -125,7 +125,7 @@ class Collection:
     def _make_folder(self) -> None:
         if not self.folder.is_absolute():  # such as ~/.cache for a user without a home
             raise FileNotFoundError(errno.ENOENT, "there is no home folder")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.make_folder(self.folder, mode=0o700)
 
     def _use_temporary(self, error: OSError | LockedError) -> None:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -135,14 +135,15 @@ class Collection:
         self.folder = Path(self._temporary.name)
 
     def _wipe(self) -> None:
-        """Deletes derived data; lock files stay, others may hold them."""
-        for file in self.folder.glob("*"):
+        """Deletes derived data, the catalog first; lock files stay, others may hold them."""
+        files = sorted(self.folder.glob("*"), key=lambda file: not file.name.startswith(CATALOG_FILE))
+        for file in files:
             if file.suffix == ".lock":
                 continue
             if file.is_dir() and not file.is_symlink():
-                shutil.rmtree(file, ignore_errors=True)
+                disk.delete_folder(file)
             else:
-                file.unlink(missing_ok=True)
+                disk.delete(file)
 
     def rebuild(self, *, on_progress: Progress | None = None) -> SyncReport:
         """Throws all derived data away and reads the words anew; `snapshot` gives the old state meanwhile.
@@ -295,7 +296,7 @@ class Collection:
 
         def work(catalog: Catalog) -> SyncReport:
             with _writing(catalog, _VECTORS_LOCK, lock_wait_s):
-                self._check(catalog, _VECTORS_LOCK, check_stored_vectors)
+                self._check(catalog, _VECTORS_LOCK, _check_vectors)
                 report = apply_vectors(
                     catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
                 )
@@ -360,12 +361,19 @@ class Collection:
             self._lock.release()
 
 
+def _check_vectors(catalog: Catalog) -> None:
+    """Looks at what the last process left, which may have stopped before it deleted what it had replaced."""
+    check_stored_vectors(catalog)
+    delete_old_vectors(catalog)
+
+
 @contextmanager
 def _writing(catalog: Catalog, lock: str, wait_s: float) -> Iterator[None]:
     """Holds the lock; an error of the disk names the folder, one of a folder that was deleted asks for a new try."""
     folder = catalog.file.parent
     try:
         with exclusive(folder / lock, timeout_s=wait_s):
+            catalog.check_in_place()  # who had the lock before may have made everything anew
             yield
     except OSError as error:
         catalog.check_in_place()

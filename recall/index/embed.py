@@ -114,7 +114,7 @@ def apply_vectors(
         if before:
             report = SyncReport(note=f"vectors of {before} are replaced by those of {encoder.fingerprint}")
         catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
-        _delete_old_vectors(catalog)
+        delete_old_vectors(catalog)
     ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
     # A few changed files are encoded faster than other catalogs are opened.
     others = Neighbours(neighbours() if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
@@ -156,7 +156,7 @@ def compact_vectors(catalog: Catalog) -> None:
         write.execute("DROP TABLE kept")
         set_meta(write, {"vectors": name, "rows": str(len(used))})
         advance(write)
-    _delete_old_vectors(catalog)
+    delete_old_vectors(catalog)
 
 
 def check_stored_vectors(catalog: Catalog) -> None:
@@ -249,12 +249,14 @@ def _vector_file(catalog: Catalog) -> VectorFile:
     return VectorFile(catalog.file.parent / meta["vectors"], int(meta["dim"]))
 
 
-def _delete_old_vectors(catalog: Catalog) -> None:
-    """Removes vector files that the catalog does not name; who has one mapped keeps reading it."""
+def delete_old_vectors(catalog: Catalog) -> None:
+    """Removes vector files that the catalog does not name; who has one mapped keeps reading it.
+
+    Raises:
+        OSError: one cannot be deleted.
+    """
     current = catalog.meta()["vectors"]
-    for file in catalog.file.parent.glob("*.vectors"):
-        if file.name != current:
-            file.unlink(missing_ok=True)
+    catalog.discard(file for file in catalog.file.parent.glob("*.vectors") if file.name != current)
 
 
 def stored_vectors(catalog: Catalog, meta: Mapping[str, str]) -> Vectors:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from recall.errors import IndexFormatError
 from recall.index.base import Vector, Vectors, check_vectors
 from recall.index.bundle import open_bundle, write_bundle
+from recall.store import disk
 
 _FILE: Final = "flat.bundle"
 
@@ -41,11 +42,12 @@ def best_rows(scores: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32],
 
 def save_rows(file: Path, keys: Sequence[str], rows: Vectors) -> None:
     """Writes rows and their keys as one file, exchanged in one step; the folder is made when it is missing."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    disk.make_folder(file.parent)
     fresh = file.with_name(f"{file.name}.new")
-    fresh.unlink(missing_ok=True)
+    disk.delete(fresh)
     write_bundle(fresh, {"keys": np.frombuffer(msgspec.json.encode(keys), np.uint8), "rows": rows})
-    fresh.replace(file)
+    disk.rename(fresh, file)
+    disk.flush_folder(file.parent)
 
 
 def load_rows(file: Path) -> tuple[list[str], Vectors]:

@@ -346,6 +346,4 @@ def tidy_segments(catalog: Catalog) -> None:
             write.execute("INSERT INTO segments VALUES (?)", (fresh,))
             advance(write)
         names = [*(segment.name for segment in segments if segment not in victims), fresh]
-    for file in catalog.file.parent.glob("*.postings"):
-        if file.stem not in names:
-            file.unlink(missing_ok=True)
+    catalog.discard(file for file in catalog.file.parent.glob("*.postings") if file.stem not in names)

@@ -1,11 +1,10 @@
 """Vectors on disk: one append-only file of float32 rows a model, mapped by every process that reads it.
 
-Crash rule: rows are flushed to the disk before anybody commits their numbers, and a writer appends after the last
-committed row, so that rows of a writer that died are simply overwritten.
+Crash rule: rows, and with the first of them the name of the file, are flushed to the disk before anybody commits their
+numbers, and a writer appends after the last committed row, so that rows of a writer that died are simply overwritten.
 """
 
 import mmap
-import os
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
 from recall.index.base import Vectors
+from recall.store import disk
 
 _ROUNDING: Final = 1e-3
 
@@ -37,18 +37,18 @@ class VectorFile:
             OSError: the disk is full or the folder cannot be written; rows before `at` are untouched.
             IndexFormatError: there are fewer rows than `at`; the file was cut short.
         """
-        descriptor = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600)
+        offset = at * self.dim * 4
+        if at and self._size() < offset:  # writing would leave a hole, and nobody would notice
+            raise IndexFormatError(f"{self.file}: holds fewer than {at} rows")
+        disk.write_at(self.file, memoryview(np.ascontiguousarray(rows, np.float32).tobytes()), offset)
+        if at == 0:
+            disk.flush_folder(self.file.parent)
+
+    def _size(self) -> int:
         try:
-            data = memoryview(np.ascontiguousarray(rows, np.float32).tobytes())
-            offset = at * self.dim * 4
-            if os.fstat(descriptor).st_size < offset:  # writing would leave a hole, and nobody would notice
-                raise IndexFormatError(f"{self.file}: holds fewer than {at} rows")
-            while data:
-                written = os.pwrite(descriptor, data, offset)
-                data, offset = data[written:], offset + written
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            return self.file.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def view(self, count: int) -> Vectors:
         """The first `count` rows, mapped read-only, shape (count, dim); fewer when the file was cut short."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recall.errors import TopicError, UnsafePathError
+from recall.store import disk
 
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for somebody to write into it
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -110,20 +111,16 @@ def atomic_write(file: Path, text: str) -> None:
         raise TopicError("holds half of a character (a lone surrogate); remove it", path=file, line=line) from error
     mode = _mode(target)
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666 if mode is None else 0o600)
+    disk.create(temporary, [data], mode=0o666 if mode is None else 0o600)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(descriptor)
         if mode is not None:
             temporary.chmod(mode)
-        temporary.replace(target)
+        disk.rename(temporary, target)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            disk.delete(temporary)
         raise
-    _sync_folder(target.parent)
+    disk.flush_folder(target.parent)
 
 
 def _mode(target: Path) -> int | None:
@@ -133,16 +130,6 @@ def _mode(target: Path) -> int | None:
         return None
     _require_regular(target, mode)
     return stat.S_IMODE(mode)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself survive a crash, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def confine(path: Path | str, root: Path | str) -> Path:

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from recall.errors import LockedError
+from recall.store import disk
 from recall.store.locks import exclusive
 from recall.store.traces import Trace, from_line, to_line
 
@@ -26,7 +27,6 @@ _NEW: Final = "recalls.jsonl"
 _OLD: Final = "recalls.old.jsonl"
 _LOCK: Final = "recalls.lock"
 _WAIT_S: Final = 1.0
-_APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TraceLog:
             return
         if not self.folder.is_absolute():  # a user without a home; not into whatever folder this happens to be
             raise FileNotFoundError(self.folder)
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.make_folder(self.folder, mode=0o700)
         with self._locked(wait_s):
             self._make_room(len(line))
             _append(self.folder / _NEW, line)
@@ -106,7 +106,7 @@ class TraceLog:
         gone, unsaid = frozenset(paths), frozenset(keys)
         with self._locked(_WAIT_S):
             for left_over in self.folder.glob("*.tmp"):  # of a purge that was killed
-                left_over.unlink(missing_ok=True)
+                disk.delete(left_over)
             for name in (_OLD, _NEW):
                 traces = [trace for line in _lines(self.folder / name) if (trace := from_line(line)) is not None]
                 kept = [rest for trace in traces if (rest := _purged(trace, gone, unsaid, salt)) is not None]
@@ -124,28 +124,16 @@ class TraceLog:
         new = self.folder / _NEW
         with suppress(FileNotFoundError):
             if new.stat().st_size + size > self.max_bytes // 2:
-                new.replace(self.folder / _OLD)
+                disk.rename(new, self.folder / _OLD)
 
 
 def _append(file: Path, line: bytes) -> None:
-    """Writes the line whole or not at all, behind the end of a line."""
-    descriptor = os.open(file, _APPEND, 0o600)
-    try:
-        size = os.fstat(descriptor).st_size
-        if size:
-            os.lseek(descriptor, size - 1, os.SEEK_SET)
-            if os.read(descriptor, 1) != b"\n":
-                line = b"\n" + line  # somebody died in the middle of one
-        written = 0
-        try:
-            written = os.write(descriptor, line)
-        finally:
-            if written < len(line):
-                os.ftruncate(descriptor, size)
-        if written < len(line):
-            raise OSError(f"{file}: only a part of a line could be written")
-    finally:
-        os.close(descriptor)
+    """Writes the line behind the end of a line: somebody may have died in the middle of the last one."""
+    with suppress(FileNotFoundError), file.open("rb") as stream:
+        if stream.seek(0, os.SEEK_END):
+            stream.seek(-1, os.SEEK_END)
+            line = line if stream.read(1) == b"\n" else b"\n" + line
+    disk.append(file, line)
 
 
 def _lines(file: Path) -> list[bytes]:
@@ -168,17 +156,14 @@ def _purged(trace: Trace, paths: frozenset[str], keys: frozenset[str], salt: byt
 def _replace(file: Path, data: bytes) -> None:
     """Puts other content in the place of a file; without content the file goes."""
     if not data:
-        file.unlink(missing_ok=True)
+        disk.delete(file)
         return
     temporary = file.with_name(f"{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    disk.create(temporary, [data], mode=0o600)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(descriptor)
-        temporary.replace(file)
+        disk.rename(temporary, file)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            disk.delete(temporary)
         raise
+    disk.flush_folder(file.parent)

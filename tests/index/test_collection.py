@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,10 @@ import recall
 from recall import Config, Memory, Recall
 from recall.config import EncoderConfig, IndexConfig
 from recall.errors import RecallError
+from recall.index import collection
 from recall.index.catalog import FORMAT
 from recall.index.collection import Collection, cache_folder
+from recall.index.hashing import HashingEncoder
 from recall.store.locks import exclusive
 from recall.store.topics import Scope
 
@@ -363,6 +365,28 @@ class Watched(threading.Thread):
         self.join(LONG_S)
         if self.error:
             raise self.error
+
+
+def test_who_waited_for_a_rebuild_takes_nothing_of_it_away(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opened the index when that was empty; while it waits for its turn, another makes everything anew."""
+
+    def opened_index() -> Collection:
+        return Collection(root, Scope.PROJECT, cache=tmp_path / "cache", max_file_bytes=1 << 20)
+
+    def rebuilt_first(file: Path, *, timeout_s: float) -> AbstractContextManager[None]:
+        monkeypatch.undo()
+        with closing(opened_index()) as other:
+            other.rebuild()
+            assert other.sync_vectors(HashingEncoder()).embedded == COUNT
+        return exclusive(file, timeout_s=timeout_s)
+
+    with closing(opened_index()) as waiting:
+        monkeypatch.setattr(collection, "exclusive", rebuilt_first)
+        assert waiting.sync_vectors(HashingEncoder()).embedded == 0
+        assert waiting.snapshot().embedded.all()
+        assert len(list(waiting.folder.glob("*.vectors"))) == 1
 
 
 WORKER = """
