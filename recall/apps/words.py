@@ -6,6 +6,7 @@ from pathlib import Path
 from recall.context.prompt import relevant_memory
 from recall.index.collection import Collection
 from recall.memory.opening import cache_root, find, load_config
+from recall.search.current import current
 from recall.search.retriever import bounded, search_heuristic
 from recall.store.topics import Scope
 
@@ -14,7 +15,9 @@ _FLOOR = 0.25
 
 
 def answer(query: str, *, root: str, project: str, layout: str, user_root: str) -> str:
-    """The Relevant Memory block, "" when nothing fits or nothing is indexed yet; reads no memory file, loads no model.
+    """The Relevant Memory block, "" when nothing fits or nothing is indexed yet; looks at no folder, loads no model.
+
+    What was edited or deleted since it was indexed is left out.
 
     Args:
         query: what the user asks.
@@ -40,4 +43,5 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
     snapshots = [index.snapshot() for index in indexes]
     found = search_heuristic(snapshots, bounded(query), search.fast_k, floor=floor)
-    return relevant_memory(found.hits, now=time.time(), max_tokens=search.prompt_tokens)
+    hits, _ = current(found.hits, indexes)
+    return relevant_memory(hits, now=time.time(), max_tokens=search.prompt_tokens)

@@ -5,7 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -21,6 +21,7 @@ from recall.memory.events import Event, RecallEvent
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
 from recall.memory.opening import cache_root, find, load_config, make_model
+from recall.search.current import behind, current, marked
 from recall.search.dense import Nearest
 from recall.search.prefetch import Limits, Prefetch, Search
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
+_NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,8 @@ class Memory:
         k = self.config.search.k if k is None else k
         if not query.strip() or k <= 0:
             return Recall(query)
-        return self._answer(query, k, exclude, note=self._keeper.look(load_model=True))
+        note = self._keeper.look(load_model=True)
+        return self._answer(query, k, exclude, note=note, behind=self._behind(note))
 
     def prefetch(self, query: str, *, exclude: Collection[str] = ()) -> Prefetch:
         """Starts a recall and returns at once; `first()` then takes at most its budget.
@@ -290,19 +293,24 @@ class Memory:
         """The refined search of a prefetch: looks at the folder first when that is quick, else afterwards."""
         if not query.strip():
             return Recall(query)
-        note = self._keeper.look(load_model=False) if (looked := self._keeper.looks_quickly) else ""
-        answer = self._answer(query, self.config.search.k, exclude, note=note)
-        if not looked:
-            self._keeper.wake()
+        if self._keeper.looks_quickly:
+            note = self._keeper.look(load_model=False)
+            return self._answer(query, self.config.search.k, exclude, note=note, behind=self._behind(note))
+        answer = self._answer(query, self.config.search.k, exclude, note=_NOT_LOOKED)
+        self._keeper.wake()
         return answer
 
-    def _answer(self, query: str, k: int, exclude: Collection[str], *, note: str) -> Recall:
+    def _behind(self, note: str) -> Sequence[str]:
+        """What changed and could not be read before the answer; the note says whether anything could not be done."""
+        return behind(self._keeper.indexes) if note else ()
+
+    def _answer(self, query: str, k: int, exclude: Collection[str], *, note: str, behind: Sequence[str] = ()) -> Recall:
         """Words and meaning; the founding heuristic where there is no vector of the query."""
         start = time.perf_counter()
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
         cut = bounded(query)
         vector = self._model.query(cut) if any(map(len, snapshots)) else None
-        coverage = self._coverage(snapshots, note)
+        coverage = replace(self._coverage(snapshots, note), behind=tuple(behind))
         encoder = self._model.encoder
         if vector is None or encoder is None:
             found = search_heuristic(snapshots, cut, k, exclude=exclude)
@@ -321,11 +329,13 @@ class Memory:
         return coverage_of(snapshots, "; ".join(filter(None, dict.fromkeys(notes))))
 
     def _finished(self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float) -> Recall:
+        hits, stale = current(found.hits, self._keeper.indexes)
+        coverage = marked(coverage, [*stale, *coverage.behind])
         recall = Recall(
             query,
-            found.hits,
-            strategy if found.hits else Strategy.NONE,
-            self._render(found.hits),
+            hits,
+            strategy if hits else Strategy.NONE,
+            self._render(hits),
             coverage,
             time.perf_counter() - start,
         )
