@@ -43,10 +43,13 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         cache: folder of derived data; "" takes the platform's cache folder.
         max_file_bytes: larger files are reported, not indexed.
+        watch: index changes when they happen, not at the next question; None: where the process is a resident one and
+            the extra `watch` is installed.
     """
 
     cache: str = ""
     max_file_bytes: Count = 16 * 1024 * 1024
+    watch: bool | None = None
 
 
 class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from recall.memory.events import Event, RecallEvent
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
 from recall.memory.opening import cache_root, find, load_config, make_model
+from recall.memory.watch import Watcher, need_library
 from recall.search.current import behind, current, marked
 from recall.search.dense import Nearest
 from recall.search.prefetch import Limits, Prefetch, Search
@@ -91,6 +92,7 @@ class Memory:
         self._clock = clock
         self._on_event = on_event
         self._keeper = keeper(self._tell)
+        self._watcher: Watcher | None = None
         self._handles: weakref.WeakSet[Prefetch] = weakref.WeakSet()
         self._lanes = Lanes(Lane("fast", patience_s=5.0), Lane("refined", patience_s=5.0))
 
@@ -121,13 +123,17 @@ class Memory:
             index: exact search over rows; None takes FAISS.
             clock: seconds since the epoch.
             on_event: told of every search, delivery and synchronisation; its exceptions are logged and dropped.
-            background: load the model and index the folder at once, in the background.
+            background: load the model and index the folder at once, in the background; with `index.watch` also go on
+                to do so whenever a file changes.
 
         Raises:
             ConfigError: a setting cannot be used.
+            MissingExtraError: the settings want changes watched, and the library for that is not installed.
         """
         start = Path(project) if project else Path.cwd()
         config = config or load_config(start)
+        if watches := background and bool(config.index.watch):
+            need_library()
         located = find(root, project=start, layout=layout, config=config)
         place = located.chosen
         user = Path(user_root) if user_root else place.user_root
@@ -153,6 +159,9 @@ class Memory:
         )
         if background:
             memory._keeper.start()
+        if watches:
+            memory._watcher = Watcher([index.root for index in indexes], memory._keeper.wake)
+            memory._watcher.start()
         return memory
 
     def __enter__(self) -> Self:
@@ -168,6 +177,8 @@ class Memory:
         for handle in list(self._handles):
             handle.close(Drop.SHUTDOWN)
         self._lanes.stop()
+        if self._watcher:
+            self._watcher.stop()
         self._keeper.stop()
 
     def recall(self, query: str, *, k: int | None = None, exclude: Collection[str] = ()) -> Recall:
@@ -238,6 +249,7 @@ class Memory:
     def _root_status(self, index: Index) -> RootStatus:
         report = index.sync_words()
         snapshot = index.snapshot()
+        unwatched = self._watcher.problem if self._watcher else ""
         return RootStatus(
             root=index.root,
             scope=index.scope,
@@ -247,7 +259,7 @@ class Memory:
             folder=index.folder,
             bytes=_size(index.folder),
             encoder=snapshot.encoder,
-            note="; ".join(filter(None, (report.note, index.note, self._model.problem))),
+            note="; ".join(filter(None, (report.note, index.note, self._model.problem, unwatched))),
         )
 
     def topics(self) -> list[Topic]:
