@@ -18,7 +18,7 @@ from recall.apps.residence import Memories, Place
 from recall.memory.events import Event
 from recall.memory.watch import Watcher, concerns
 
-LONG_S = 60.0  # an upper bound that only a broken implementation reaches
+LONG_S = 20.0  # an upper bound that only a broken implementation reaches
 
 Write = Callable[..., Path]
 Open = Callable[..., Memory]
@@ -297,3 +297,23 @@ def test_what_happened_just_before_the_watch_began_is_looked_for(woken: threadin
     """Once when it begins, and once more when it is certain that it has begun."""
     assert woken.acquire(timeout=LONG_S)
     assert woken.acquire(timeout=LONG_S)
+
+
+def test_a_folder_that_is_exchanged_while_it_is_watched_is_watched_in_the_place_of_the_old_one(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    link, times = tmp_path / "link", threading.Semaphore(0)
+    link.symlink_to("one")
+    watcher = Watcher([link], times.release)
+    watcher.start()
+    try:
+        assert times.acquire(timeout=LONG_S)
+        assert times.acquire(timeout=LONG_S)
+        (tmp_path / "new").symlink_to("two")
+        (tmp_path / "new").replace(link)
+        assert times.acquire(timeout=LONG_S)
+        assert times.acquire(timeout=LONG_S)
+        (tmp_path / "two" / "a.md").write_text("zebra", encoding="utf-8")
+        assert times.acquire(timeout=LONG_S)
+    finally:
+        watcher.stop()
