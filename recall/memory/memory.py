@@ -336,8 +336,9 @@ class Memory:
     def _coverage(self, snapshots: Sequence[Snapshot], note: str = "") -> Coverage:
         notes = [note, self._model.problem, *(index.note for index in self._keeper.indexes)]
         encoder = self._model.encoder
-        if encoder and any(snapshot.encoder not in ("", encoder.fingerprint) for snapshot in snapshots):
-            notes.append(f"vectors are being made anew for {encoder.name}")
+        if encoder:
+            others = {snapshot.encoder for snapshot in snapshots} - {"", encoder.fingerprint}
+            notes += [f"vectors of {other} are made anew for {encoder.fingerprint}" for other in sorted(others)]
         return coverage_of(snapshots, "; ".join(filter(None, dict.fromkeys(notes))))
 
     def _finished(self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float) -> Recall:

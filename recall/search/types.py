@@ -73,7 +73,7 @@ class Coverage:
         embedded: how many of them have all their vectors.
         note: why the rest has none, in a sentence; empty when nothing is missing.
         behind: ids of topics whose files are known to have changed since the state that answered: new, edited or
-            deleted ones; the first ten.
+            deleted ones; ten at most, those that fitted the query first.
         behind_count: how many are known.
     """
 
