@@ -14,7 +14,7 @@ REPOSITORY = HERE.parent.parent
 NAME = re.compile(r"test_((?:[a-j][0-9]{2}_)+)")
 
 
-def tested() -> dict[str, set[str]]:
+def covered() -> dict[str, set[str]]:
     """The files that hold a test of each complaint."""
     found: dict[str, set[str]] = {}
     for file in HERE.glob("test_complaints_*.py"):
@@ -28,11 +28,11 @@ def tested() -> dict[str, set[str]]:
 
 
 def test_every_complaint_has_a_test_or_a_reason_and_every_test_its_complaint() -> None:
-    assert {name for name, reason in COMPLAINTS.items() if not reason} == set(tested())
+    assert {name for name, reason in COMPLAINTS.items() if not reason} == set(covered())
 
 
 def test_a_complaint_is_tested_in_the_file_of_its_group() -> None:
-    assert {name: {f"test_complaints_{name[0].lower()}.py"} for name in tested()} == tested()
+    assert {name: {f"test_complaints_{name[0].lower()}.py"} for name in covered()} == covered()
 
 
 def test_the_files_that_a_reason_names_are_there() -> None:
