@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from recall import Delivery, LockedError, Memory, Recall, SyncReport
+from recall import Config, Delivery, LockedError, Memory, Recall, SyncReport
 from recall.store.locks import exclusive
 
 LONG_S = 60.0
@@ -38,23 +39,26 @@ def overwrite(file: Path) -> None:
 @pytest.mark.parametrize("damage", [cut, overwrite])
 @pytest.mark.parametrize("suffix", [".sqlite3", ".postings", ".vectors"])
 def test_d23_a_damaged_index_crashes_nothing_and_is_made_anew_from_the_files(
-    opened: Open, write: Write, cli: Cli, tmp_path: Path, suffix: str, damage: Callable[[Path], None]
+    opened: Open, write: Write, cli: Cli, tmp_path: Path, suffix: str, damage: Callable[[Path], None], config: Config
 ) -> None:
     for number in range(50):
         write(f"{number}.md", f"words of animal{number} " * 40)
-    memory = opened()
+    every = msgspec.structs.replace(config, search=msgspec.structs.replace(config.search, floor=-1e6))
+    memory = opened(config=every)
     memory.reindex()
-    right = memory.recall("animal33 words").hits
+    asked = " ".join(f"animal{number}" for number in range(50))  # whatever byte is wrong takes part in the answer
+    right = memory.recall(asked, k=50).hits
+    assert len(right) > 40
     memory.close()
     (derived,) = [file for file in (tmp_path / "cache").rglob("*") if file.suffix == suffix]
     damage(derived)
     found = cli("search", "animal33", "--k", "1")  # a crash would end a process of its own
     assert (found.returncode, found.stderr) == (0, "")
     assert "33.md" in found.stdout
-    memory = opened()
+    memory = opened(config=every)
     assert memory.reindex().failed == ()
     assert memory.status()[0].coverage.embedded == 50
-    assert memory.recall("animal33 words").hits == right
+    assert memory.recall(asked, k=50).hits == right
 
 
 @pytest.mark.parametrize("lock", ["words.lock", "vectors.lock"])
@@ -121,6 +125,7 @@ def test_d27_what_another_process_indexes_is_seen_by_one_that_was_open_before(
     write("old.md", "zebra crossing")
     memory = opened()
     memory.reindex()
+    assert ids(memory.prefetch("zebra crossing").first()) == ["old.md"]
     write("new.md", "tiger in the garden")
     assert cli("reindex").returncode == 0
     assert ids(memory.prefetch("tiger in the garden").first()) == ["new.md"]

@@ -113,6 +113,9 @@ def test_a_file_that_cannot_be_read_is_not_waited_for(indexes: list[Collection],
     assert indexes[0].behind() == ["binary.md"]
     indexes[0].sync_words()
     assert indexes[0].behind() == []
+    other = Collection(tmp_path / "project", Scope.PROJECT, cache=tmp_path / "cache", max_file_bytes=1000)
+    assert other.behind() == []
+    other.close()
 
 
 def test_of_many_files_ten_are_named_and_all_are_counted() -> None:
