@@ -44,11 +44,14 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         cache: folder of derived data; "" takes the platform's cache folder.
         max_file_bytes: larger files are reported, not indexed.
         exact_rows: up to so many vectors all are looked at; beyond, short codes choose which are.
+        watch: index changes when they happen, not at the next question; None: where the process is a resident one and
+            the extra `watch` is installed.
     """
 
     cache: str = ""
     max_file_bytes: Count = 16 * 1024 * 1024
     exact_rows: Count = 100_000
+    watch: bool | None = None
 
 
 class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -67,7 +67,7 @@ def search(recall: Recall, *, note: str, total_s: float) -> Lines:
         yield Text.assemble((NOTHING_FITS, "yellow"))
     times = f"{_ms(recall.duration_s)} search, {_ms(total_s)} in all"
     yield Text.assemble((f"{recall.strategy}; {_covered(recall.coverage)}; {times}", "dim"))
-    yield from notes(recall.coverage.note, note)
+    yield from notes(_behind(recall.coverage), recall.coverage.note, note)
 
 
 def _hit(rank: int, hit: Hit) -> Lines:
@@ -83,6 +83,15 @@ def _hit(rank: int, hit: Hit) -> Lines:
 
 def _covered(coverage: Coverage) -> str:
     return f"{coverage.embedded} of {_count(coverage.topics, 'topic')} with vectors"
+
+
+def _behind(coverage: Coverage) -> str:
+    """What the answer does not know yet, in a sentence; "" for nothing."""
+    if not coverage.behind_count:
+        return ""
+    more = coverage.behind_count - len(coverage.behind)
+    names = ", ".join(coverage.behind) + (f" and {more:,} more" if more else "")
+    return f"behind by {_count(coverage.behind_count, 'file')} that changed since it was indexed: {names}"
 
 
 def notes(*sentences: str) -> Lines:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import structs
 
 from recall.apps import protocol
 from recall.config import Config, EncoderConfig
@@ -19,6 +20,7 @@ from recall.index.base import Encoder
 from recall.memory.memory import Memory
 from recall.memory.model import make_encoder
 from recall.memory.opening import find, load_config
+from recall.memory.watch import is_installed
 from recall.search.delivery import Delivery, PrefetchSession, ids
 from recall.store.traces import Origin
 
@@ -148,7 +150,7 @@ class Memories:
         return key
 
     def _opened(self, key: _Key, place: Place) -> _Open:
-        config = key.config
+        config = _watching(key.config)
         if config.encoder not in self._encoders:
             self._encoders[config.encoder] = _encoder(config.encoder)
         memory = Memory.open(
@@ -176,6 +178,13 @@ def _resolved(place: Place) -> _Key:
     config = load_config(project)
     chosen = find(place.root or None, project=project, layout=place.layout or None, config=config).chosen
     return _Key(config, chosen.root, Path(place.user_root) if place.user_root else chosen.user_root)
+
+
+def _watching(config: Config) -> Config:
+    """The settings, with changes watched where that is possible and nobody said otherwise."""
+    if config.index.watch is not None or not is_installed():
+        return config
+    return structs.replace(config, index=structs.replace(config.index, watch=True))
 
 
 def _encoder(config: EncoderConfig) -> Encoder | None:

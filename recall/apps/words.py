@@ -9,6 +9,7 @@ from recall.config import Config
 from recall.context.prompt import relevant_memory
 from recall.index.collection import Collection
 from recall.memory.opening import cache_root, find, load_config
+from recall.search.current import current
 from recall.search.retriever import bounded, search_heuristic
 from recall.search.types import Hit, Phase, Strategy
 from recall.store.topics import Scope
@@ -57,7 +58,9 @@ class Answer:
 
 
 def answer(query: str, *, root: str, project: str, layout: str, user_root: str) -> Answer:
-    """What fits in the index as it is; reads no memory file, loads no model.
+    """What fits in the index as it is; looks at no folder, loads no model.
+
+    What was edited or deleted since it was indexed is left out.
 
     Args:
         query: what the user asks.
@@ -83,5 +86,6 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
     snapshots = [index.snapshot() for index in indexes]
     found = search_heuristic(snapshots, bounded(query), search.fast_k, floor=floor)
-    prompt = relevant_memory(found.hits, now=time.time(), max_tokens=search.prompt_tokens)
-    return Answer(prompt, bounded(query), found.hits, scopes, config)
+    hits, _ = current(found.hits, indexes)
+    prompt = relevant_memory(hits, now=time.time(), max_tokens=search.prompt_tokens)
+    return Answer(prompt, bounded(query), hits, scopes, config)

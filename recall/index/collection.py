@@ -11,7 +11,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
+from recall.index.behind import behind, changed
 from recall.index.catalog import CATALOG_FILE, Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors, delete_old_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
@@ -338,6 +339,20 @@ class Collection:
             return self._take(catalog)  # somebody wrote meanwhile, and deleted files that were to be opened
         self._snapshot = taken
         return taken
+
+    def changed(self, paths: Sequence[str]) -> set[str]:
+        """Those of the indexed paths whose text is another by now, or that are gone; at the cost of a `stat` each."""
+        return self._sound(lambda catalog: changed(catalog, paths, max_bytes=self._max_file_bytes))
+
+    def behind(self) -> list[str]:
+        """Paths that changed since the state that `snapshot` gives; waits for nobody, reads no file."""
+
+        def work(catalog: Catalog) -> list[str]:
+            last = self._seen if self._seen and self._seen.catalog is catalog else None
+            changes = difference(last.look, look(self.root)) if last else None
+            return behind(catalog, self.scan().files if changes is None else changes)
+
+        return self._sound(work)
 
     def problems(self) -> dict[str, str]:
         """Files that could not be read or embedded at the last synchronisation, with the reason."""

@@ -239,7 +239,7 @@ def _read_files(
     for source in files:
         try:
             text, warnings = read_text(source.file, max_bytes=max_bytes)
-            digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            digest = digest_of(text)
             front = parse(text)
             topic = topic_of(front, path=source.path, scope=scope, mtime=source.mtime_ns / 1e9, file=source.file)
             warnings = (*warnings, *front.warnings)
@@ -259,6 +259,11 @@ def _read_files(
         else:
             batch.records.append(Record(next_doc + len(batch.records), source, digest, topic, warnings))
     return batch
+
+
+def digest_of(text: str) -> bytes:
+    """Identity of a file's text in the catalog, 16 bytes."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _moved_from(gone: Sequence[str], new: str, title: str) -> str | None:

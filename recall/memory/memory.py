@@ -5,7 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -22,6 +22,8 @@ from recall.memory.keeper import Keeper
 from recall.memory.model import Model
 from recall.memory.opening import cache_root, find, load_config, make_model
 from recall.memory.tracing import Tracer, trace_logs
+from recall.memory.watch import Watcher, need_library
+from recall.search.current import behind, current, marked
 from recall.search.prefetch import Delivery, Limits, Prefetch, Search
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
 from recall.search.types import Coverage, Drop, Filter, Hit, Recall, Strategy
@@ -35,6 +37,7 @@ logger = logging.getLogger(__name__)
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
 _CLOSE_WAIT_S: Final = 2.0
+_NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ class Memory:
         self._tracer = tracer
         self._on_event = on_event
         self._keeper = keeper(self._tell)
+        self._watcher: Watcher | None = None
         self._handles: weakref.WeakSet[Prefetch] = weakref.WeakSet()
         self._lanes = Lanes(Lane("fast", patience_s=5.0), Lane("refined", patience_s=5.0))
 
@@ -127,13 +131,17 @@ class Memory:
             index: inner products of rows and a vector; None takes FAISS.
             clock: seconds since the epoch.
             on_event: told of every search, delivery and synchronisation; its exceptions are logged and dropped.
-            background: load the model and index the folder at once, in the background.
+            background: load the model and index the folder at once, in the background; with `index.watch` also go on
+                to do so whenever a file changes.
 
         Raises:
             ConfigError: a setting cannot be used.
+            MissingExtraError: the settings want changes watched, and the library for that is not installed.
         """
         start = Path(project) if project else Path.cwd()
         config = config or load_config(start)
+        if watches := background and bool(config.index.watch):
+            need_library()
         located = find(root, project=start, layout=layout, config=config)
         place = located.chosen
         user = Path(user_root) if user_root else place.user_root
@@ -161,6 +169,9 @@ class Memory:
         )
         if background:
             memory._keeper.start()
+        if watches:
+            memory._watcher = Watcher([index.root for index in indexes], memory._keeper.wake)
+            memory._watcher.start()
         return memory
 
     def __enter__(self) -> Self:
@@ -177,6 +188,8 @@ class Memory:
         for handle in list(self._handles):
             handle.close(Drop.SHUTDOWN)
         self._lanes.stop()
+        if self._watcher:
+            self._watcher.stop()
         self._keeper.stop()
         self._tracer.close(max(0.0, until - time.monotonic()))  # has been writing all the time
 
@@ -210,7 +223,8 @@ class Memory:
         k = self.config.search.k if k is None else k
         if not query.strip() or k <= 0:
             return Recall(query)
-        recall = self._answer(query, k, wanted, note=self._keeper.look(load_model=True))
+        note = self._keeper.look(load_model=True)
+        recall = self._answer(query, k, wanted, note=note, behind=self._behind(note))
         if origin is not None:
             self._tracer.record(recall, origin)
         return recall
@@ -296,6 +310,7 @@ class Memory:
         report = index.sync_words()
         snapshot = index.snapshot()
         traces = self._tracer.peek(index.scope)
+        unwatched = self._watcher.problem if self._watcher else ""
         return RootStatus(
             root=index.root,
             scope=index.scope,
@@ -307,7 +322,7 @@ class Memory:
             encoder=snapshot.encoder,
             traced=len({trace.id for trace in traces}),
             traced_since=min((trace.time for trace in traces), default=None),
-            note="; ".join(filter(None, (report.note, index.note, self._model.problem))),
+            note="; ".join(filter(None, (report.note, index.note, self._model.problem, unwatched))),
         )
 
     def topics(self) -> list[Topic]:
@@ -353,19 +368,24 @@ class Memory:
         """The refined search of a prefetch: looks at the folder first when that is quick, else afterwards."""
         if not query.strip():
             return Recall(query)
-        note = self._keeper.look(load_model=False) if (looked := self._keeper.looks_quickly) else ""
-        answer = self._answer(query, self.config.search.k, wanted, note=note)
-        if not looked:
-            self._keeper.wake()
+        if self._keeper.looks_quickly:
+            note = self._keeper.look(load_model=False)
+            return self._answer(query, self.config.search.k, wanted, note=note, behind=self._behind(note))
+        answer = self._answer(query, self.config.search.k, wanted, note=_NOT_LOOKED)
+        self._keeper.wake()
         return answer
 
-    def _answer(self, query: str, k: int, wanted: Filter, *, note: str) -> Recall:
+    def _behind(self, note: str) -> Sequence[str]:
+        """What changed and could not be read before the answer; the note says whether anything could not be done."""
+        return behind(self._keeper.indexes) if note else ()
+
+    def _answer(self, query: str, k: int, wanted: Filter, *, note: str, behind: Sequence[str] = ()) -> Recall:
         """Words and meaning; the founding heuristic where there is no vector of the query."""
         start = time.perf_counter()
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
         cut = bounded(query)
         vector = self._model.query(cut) if any(map(len, snapshots)) else None
-        coverage = self._coverage(snapshots, note)
+        coverage = replace(self._coverage(snapshots, note), behind=tuple(behind))
         encoder = self._model.encoder
         if vector is None or encoder is None:
             found = search_heuristic(snapshots, cut, k, wanted=wanted)
@@ -379,16 +399,19 @@ class Memory:
     def _coverage(self, snapshots: Sequence[Snapshot], note: str = "") -> Coverage:
         notes = [note, self._model.problem, *(index.note for index in self._keeper.indexes)]
         encoder = self._model.encoder
-        if encoder and any(snapshot.encoder not in ("", encoder.fingerprint) for snapshot in snapshots):
-            notes.append(f"vectors are being made anew for {encoder.name}")
+        if encoder:
+            others = {snapshot.encoder for snapshot in snapshots} - {"", encoder.fingerprint}
+            notes += [f"vectors of {other} are made anew for {encoder.fingerprint}" for other in sorted(others)]
         return coverage_of(snapshots, "; ".join(filter(None, dict.fromkeys(notes))))
 
     def _finished(self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float) -> Recall:
+        hits, stale = current(found.hits, self._keeper.indexes)
+        coverage = marked(coverage, [*stale, *coverage.behind])
         recall = Recall(
             query,
-            found.hits,
-            strategy if found.hits else Strategy.NONE,
-            self._render(found.hits),
+            hits,
+            strategy if hits else Strategy.NONE,
+            self._render(hits),
             coverage,
             time.perf_counter() - start,
         )

@@ -87,11 +87,16 @@ class Coverage:
         topics: topics that the answer could have come from.
         embedded: how many of them have all their vectors.
         note: why the rest has none, in a sentence; empty when nothing is missing.
+        behind: ids of topics whose files are known to have changed since the state that answered: new, edited or
+            deleted ones; ten at most, those that fitted the query first.
+        behind_count: how many are known.
     """
 
     topics: int = 0
     embedded: int = 0
     note: str = ""
+    behind: tuple[str, ...] = ()
+    behind_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

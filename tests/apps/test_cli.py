@@ -40,7 +40,7 @@ def test_search_shows_the_topics_that_matter(on_memory: Run) -> None:
 def test_search_answers_as_data(data: Data) -> None:
     answer = data("search", "回答风格")
     assert first_id(answer) == "team/feedback_style.md"
-    assert answer["coverage"] == {"topics": 3, "embedded": 3, "note": ""}
+    assert answer["coverage"] == {"topics": 3, "embedded": 3, "note": "", "behind": [], "behind_count": 0}
     assert answer["hits"][0]["score"] == pytest.approx(
         answer["hits"][0]["cosine"] + 0.4 * answer["hits"][0]["lexical"], abs=1e-4
     )

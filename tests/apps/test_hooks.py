@@ -183,6 +183,8 @@ def test_without_a_resident_process_words_answer_from_the_index(hook: Hook, memo
     assert "Grafana, folder api." in found
     assert "new.md" not in found
     assert hook("zebra", "--no-start", *PATIENT) == ""
+    (memory / "reference_board.md").write_text("Kibana, since the latency board moved.\n", encoding="utf-8")
+    assert "Grafana" not in hook("latency board", "--no-start", *PATIENT)  # nor shows what a file no longer says
 
 
 def test_without_an_index_and_a_resident_process_nothing_is_said(hook: Hook, log: Callable[[], str]) -> None:

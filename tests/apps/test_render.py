@@ -98,3 +98,10 @@ def test_files_are_counted_in_hidden_folders_too(tmp_path: Path) -> None:
 )
 def test_a_reason_stands_for_as_many_files_as_it_says(skipped: tuple[str, str], files: int) -> None:
     assert skipped_files([skipped]) == files
+
+
+def test_what_an_answer_is_behind_by_is_said_with_names() -> None:
+    covered = Coverage(20, 20, behind=("a.md", "b\x1b[2J.md"), behind_count=12)
+    lines = plain(render.search(Recall("q", coverage=covered), note="", total_s=0))
+    assert "behind by 12 files that changed since it was indexed: a.md, b [2J.md and 10 more" in lines
+    assert "behind" not in plain(render.search(Recall("q", coverage=Coverage(20, 20)), note="", total_s=0))

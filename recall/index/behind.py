@@ -1,0 +1,61 @@
+"""What the files say that the catalog does not say yet: asked where an answer cannot wait for a synchronisation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from recall.errors import TopicError
+from recall.index.catalog import Catalog, Known
+from recall.index.sync import digest_of, plan
+from recall.store.files import read_text
+from recall.store.look import Difference
+from recall.store.scan import SourceFile
+
+
+def changed(catalog: Catalog, paths: Sequence[str], *, max_bytes: int) -> set[str]:
+    """Those of the paths whose file is gone or has another text than the catalog; a path that it has not is among them.
+
+    Costs one `stat` a path; a file with other times but the same size is read, because copies and checkouts touch files
+    without changing them.
+
+    Args:
+        catalog: what is compared with the files.
+        paths: positions below its root.
+        max_bytes: larger files count as changed once they are touched.
+    """
+    known = catalog.known(paths)
+    return {
+        path
+        for path in paths
+        if path not in known or not _is_same(known[path], catalog.root / path, path, max_bytes=max_bytes)
+    }
+
+
+def _is_same(known: Known, file: Path, path: str, *, max_bytes: int) -> bool:
+    try:
+        status = file.stat()
+        stamp = status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+        if known.matches(SourceFile(path, str(file), *stamp)):
+            return True
+        return status.st_size == known.size and digest_of(read_text(file, max_bytes=max_bytes)[0]) == known.digest
+    except (OSError, TopicError):
+        return False
+
+
+def behind(catalog: Catalog, found: Sequence[SourceFile] | Difference) -> list[str]:
+    """Paths that a synchronisation would read or take out, in order; without files that could not be read last time.
+
+    Args:
+        catalog: what is compared with the files.
+        found: all files of a scan, or only what is different since some look; what another process has brought in
+            since that look does not count.
+    """
+    if isinstance(found, Difference):
+        known = catalog.known([*(file.path for file in found.read), *found.gone])
+        fresh = plan(known, found.read).read
+        gone = [path for path in found.gone if path in known]
+    else:
+        known = catalog.known()
+        todo = plan(known, found)
+        fresh, gone = todo.read, list(todo.gone)
+    unread = catalog.unread()
+    return sorted([*(file.path for file in fresh if file.path not in unread), *gone])

@@ -1,0 +1,42 @@
+"""Keeps an answer true to the files: no text that the disk no longer has, and a mark for what it does not know."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from recall.index.collection import Collection
+from recall.search.types import Coverage, Hit
+from recall.store.topics import Scope
+
+_NAMED: Final = 10
+
+
+def current(hits: Sequence[Hit], indexes: Iterable[Collection]) -> tuple[tuple[Hit, ...], list[str]]:
+    """The hits whose files say what they said when they were indexed, and the ids of the others.
+
+    Args:
+        hits: of one search; each costs a `stat`.
+        indexes: where they come from, one a scope.
+    """
+    stale: list[str] = []
+    for index in indexes:
+        paths = [hit.topic.path for hit in hits if hit.topic.scope is index.scope]
+        if paths:
+            stale += (public_id(path, index.scope) for path in sorted(index.changed(paths)))
+    return tuple(hit for hit in hits if hit.topic.id not in stale), stale
+
+
+def behind(indexes: Iterable[Collection]) -> list[str]:
+    """Ids of all topics that changed since the indexes were last brought up to date; looks at the folders."""
+    return [public_id(path, index.scope) for index in indexes for path in index.behind()]
+
+
+def public_id(path: str, scope: Scope) -> str:
+    """The public name of the topic at the path (deviations V20)."""
+    return path if scope is Scope.PROJECT else f"{scope}:{path}"
+
+
+def marked(coverage: Coverage, ids: Iterable[str]) -> Coverage:
+    """The coverage with the ids that it is behind, each once, and no more of them than anybody reads."""
+    every = tuple(dict.fromkeys(ids))
+    return replace(coverage, behind=every[:_NAMED], behind_count=len(every))
