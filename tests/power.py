@@ -1,4 +1,4 @@
-"""What a disk may hold after a stop or a loss of power, step by step, as ext4 and APFS promise no more than.
+"""What a disk may hold after a stop or a loss of power, step by step, on a file system that promises what ext4 does.
 
 A tape follows the steps that go through `recall.store.disk` and the commits of SQLite. After each of them the power may
 go. Kept is what was flushed. Of what was not: names that came or went are there up to any point of their order, or all
@@ -74,9 +74,10 @@ class Moment:
         return not any(CATALOG_FILE in name for name in self.changes[at])
 
     def _logs(self) -> list[Mapping[int, bytes]]:
-        """The log as it is, and one at a time as it may still be, the shortest last."""
-        olds = [(number, old) for number, olds in self.older.items() if self._is_log(number) for old in reversed(olds)]
-        return [{}, *({number: old} for number, old in olds)]
+        """All logs as they are, one at a time as it may still be, and all at their shortest."""
+        logs = {number: olds for number, olds in self.older.items() if self._is_log(number)}
+        one = [{number: old} for number, olds in logs.items() for old in reversed(olds)]
+        return [{}, *one, {number: olds[0] for number, olds in logs.items()}]
 
     def _torn(self) -> Iterator[Mapping[int, bytes]]:
         """One other file at a time as it may be."""

@@ -212,14 +212,16 @@ class Catalog:
     def discard(self, files: Iterable[Path]) -> None:
         """Deletes files that the last commit does not name, once no loss of power can bring back one that did.
 
-        Raises:
-            OSError: a file cannot be deleted.
+        What cannot be deleted, as on Windows a file that is mapped, stays for the next time.
         """
         for number, file in enumerate(sorted(files)):
             if number == 0:
-                with suppress(FileNotFoundError):  # then all commits are in the main file, which SQLite flushes
+                # Without a log all commits are in the main file, flushed by SQLite. Its locks are not on the log, so
+                # that closing it here gives none of them up.
+                with suppress(FileNotFoundError):
                     disk.flush(self.file.with_name(f"{CATALOG_FILE}-wal"))
-            disk.delete(file)
+            with suppress(PermissionError):
+                disk.delete(file)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

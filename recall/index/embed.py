@@ -250,11 +250,7 @@ def _vector_file(catalog: Catalog) -> VectorFile:
 
 
 def delete_old_vectors(catalog: Catalog) -> None:
-    """Removes vector files that the catalog does not name; who has one mapped keeps reading it.
-
-    Raises:
-        OSError: one cannot be deleted.
-    """
+    """Removes vector files that the catalog does not name; who has one mapped keeps reading it."""
     current = catalog.meta()["vectors"]
     catalog.discard(file for file in catalog.file.parent.glob("*.vectors") if file.name != current)
 
