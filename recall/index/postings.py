@@ -245,11 +245,19 @@ class Segment:
         starts, sizes = _spans(self._arrays["offsets"], numbers)
         text = self._arrays["text"][_places(starts, sizes)]
         ends = np.cumsum(sizes)
-        at = np.arange(len(text) - len(part) + 1)
-        for offset, byte in enumerate(part):
-            at = at[text[at + offset] == byte]
+        at = np.flatnonzero(text[: len(text) - len(part) + 1] == part[0])
+        for offset in range(1, len(part)):
+            at = at[text[at + offset] == part[offset]]
         owners = np.searchsorted(ends, at, "right")
         return numbers[np.unique(owners[at + len(part) <= ends[owners]])]
+
+    def places(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Slots and fields of the documents that have the terms of these numbers; a slot comes once for each."""
+        if len(numbers) == 1:
+            place: Any = slice(*self._arrays["starts"][numbers[0] : numbers[0] + 2])
+        else:
+            place = _places(*_spans(self._arrays["starts"], numbers))
+        return self._arrays["slots"][place], self._arrays["fields"][place]
 
     def postings(self, numbers: Sequence[int] | NDArray[np.int32]) -> Postings:
         """Where the terms of these numbers stand, one term after the other; a slot comes once for each of them."""

@@ -31,6 +31,9 @@ _TYPE_WORDS: Final = {
 }
 _TYPE_BONUS_LIMIT: Final = 2
 
+# From this share of all documents on, going over all is quicker than picking those that have a token.
+_DENSE: Final = 8
+
 _K1: Final = 1.2
 _B: Final = 0.75
 # A text that holds every query term once at average length gets 1 / (_K1 + 1) of the greatest sum there is; the share
@@ -77,17 +80,29 @@ def heuristic_points(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[
 def _points(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
     # The place behind the last topic takes what stands in topics that are gone: their position is -1.
     points = np.zeros(len(snapshot) + 1, np.int32)
-    fields = np.zeros(len(snapshot) + 1, np.uint8)
     for segment, positions in snapshot.segments:
-        for numbers in _matching(segment, tokens):
-            found = segment.postings(numbers)
-            where = positions[found.slots]
-            np.bitwise_or.at(fields, where, found.fields)
-            points[where] += _FIELD_SCORES[fields[where]]  # a topic that comes twice gets the same value twice
-            fields[where] = 0
+        found = _points_of_slots(segment, tokens)
+        slots = np.flatnonzero(found)
+        points[positions[slots]] += found[slots]
     points = points[:-1]
     bonus = np.asarray([_type_bonus(tokens, kind) for kind in TYPES], np.int32)
     points[points > 0] += bonus[snapshot.types[points > 0]]
+    return points
+
+
+def _points_of_slots(segment: Segment, tokens: Sequence[str]) -> NDArray[np.int32]:
+    """Points of each document of the segment, dead ones too."""
+    points = np.zeros(len(segment.docs), np.int32)
+    fields = np.zeros(len(segment.docs), np.uint8)
+    for numbers in _matching(segment, tokens):
+        slots, flags = segment.places(numbers)
+        np.bitwise_or.at(fields, slots, flags)
+        if len(slots) > len(points) // _DENSE:
+            points += _FIELD_SCORES[fields]
+            fields[:] = 0
+        else:
+            points[slots] += _FIELD_SCORES[fields[slots]]  # a document that comes twice gets the same value twice
+            fields[slots] = 0
     return points
 
 
