@@ -16,6 +16,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -103,7 +104,7 @@ class Tier:
             arrays = open_bundle(self.file, check=True)
         except IndexFormatError as error:
             logger.info("all vectors are read until codes are made anew: %s", error)
-            self.file.unlink(missing_ok=True)
+            _delete(self.file)
             return None
         about = _decoded(arrays)
         if about is None or about.faiss != VERSION:
@@ -215,4 +216,9 @@ def _commit(catalog: Catalog, name: str) -> None:
         advance(write)
     for file in catalog.file.parent.glob("*.codes"):
         if file.name != name:
-            file.unlink(missing_ok=True)
+            _delete(file)
+
+
+def _delete(file: Path) -> None:
+    with suppress(OSError):  # gone already, or in a folder that may only be read
+        file.unlink()
