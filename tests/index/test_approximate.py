@@ -398,7 +398,12 @@ def test_an_answer_is_never_kept_waiting_for_codes(memory: Collection) -> None:
     memory.sync_vectors(ENCODER, limit=10_000)
     assert memory.snapshot().tier is None
     memory.sync_vectors(ENCODER)
-    assert memory.snapshot().tier is not None
+    tier = memory.snapshot().tier
+    assert tier is not None
+    tier.file.unlink()  # it has been read by now
+    exact = Watched()
+    tier.nearest(memory.snapshot().rows, ENCODER.encode_query("word1"), 3, exact=exact)
+    assert 0 < sum(exact.seen) < 400
 
 
 @pytest.mark.parametrize("with_codes", [True, False])
