@@ -82,12 +82,13 @@ def _rows(
 
 def _chunks_of(snapshot: Snapshot, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Chunks whose vector is one of the rows, in the order of the rows, and for each the place of its row there."""
-    start, stop = (
-        np.searchsorted(snapshot.chunk_row, rows, side, sorter=snapshot.chunks_by_row) for side in ("left", "right")
-    )
-    source = np.repeat(np.arange(len(rows)), stop - start)
-    offset = np.arange(len(source)) - np.repeat(np.cumsum(stop - start) - (stop - start), stop - start)
-    return snapshot.chunks_by_row[start[source] + offset], source
+    # Half a millisecond for 150,000 chunks each time; keeping them in order of their rows is 16 after every change.
+    places = np.full(len(snapshot.rows), -1, np.int32)
+    places[rows] = np.arange(len(rows))
+    place = places[snapshot.chunk_row]
+    chunks = np.flatnonzero(place >= 0)
+    chunks = chunks[np.argsort(place[chunks], kind="stable")]
+    return chunks, place[chunks].astype(np.int64)
 
 
 def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> Near:
