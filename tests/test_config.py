@@ -82,6 +82,7 @@ def test_a_project_file_may_set_nothing_else(project: Path, text: str, key: str)
         ("search.budget_ms", -1.0),
         ("search.floor", "high"),
         ("index.max_file_bytes", 0),
+        ("index.exact_rows", 0),
         ("index.cache", 5),
         ("layout.host", "emacs"),
         ("layout.worktrees", "both"),

@@ -305,7 +305,10 @@ class Collection:
                     refresh_codes(catalog, exact_rows=self._exact_rows, stop=stop)
                 return report
 
-        return replace(self._sound(work), duration_s=time.perf_counter() - start)
+        report = self._sound(work)
+        if limit is None and (tier := self.snapshot().tier):
+            tier.warm_up()
+        return replace(report, duration_s=time.perf_counter() - start)
 
     def _check(self, catalog: Catalog, what: str, check: Callable[[Catalog], None]) -> None:
         """Reads what lies on the disk, the first time that this process writes to the catalog."""

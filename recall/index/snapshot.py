@@ -84,11 +84,6 @@ class Snapshot:
         return self.table.chunk_row
 
     @cached_property
-    def chunks_by_row(self) -> NDArray[np.int64]:
-        """Numbers of the chunks in the order of their rows, shape (m,)."""
-        return np.argsort(self.table.chunk_row, kind="stable")
-
-    @cached_property
     def first_chunks(self) -> NDArray[np.int64]:
         """Place of the first chunk of each topic that has any, rising."""
         return np.flatnonzero(np.diff(self.table.chunk_owner, prepend=-1))

@@ -92,13 +92,9 @@ def _likely(
         _, rows = snapshot.tier.nearest(
             snapshot.rows, vector, depth, exact=lambda part, query, most: best_rows(products(part, query), most)
         )
-        start, stop = (
-            np.searchsorted(snapshot.chunk_row, rows, side, sorter=snapshot.chunks_by_row) for side in ("left", "right")
-        )
-        places = np.repeat(start - np.cumsum(stop - start) + (stop - start), stop - start) + np.arange(
-            (stop - start).sum()
-        )
-        owners = np.unique(snapshot.chunk_owner[snapshot.chunks_by_row[places]])
+        is_likely = np.zeros(len(snapshot.rows), np.bool_)
+        is_likely[rows] = True
+        owners = np.unique(snapshot.chunk_owner[is_likely[snapshot.chunk_row]])
         if np.count_nonzero(allowed[owners]) >= k or depth >= len(snapshot.rows):
             return owners
         depth *= _DEEPER

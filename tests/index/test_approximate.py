@@ -14,6 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 import recall
+from recall import Config, Memory
+from recall.config import EncoderConfig, IndexConfig
 from recall.index import approximate, faiss, flat
 from recall.index.approximate import Tier, refresh_codes
 from recall.index.base import Nearest, Vector, Vectors, check_vectors
@@ -314,6 +316,19 @@ def test_damage_is_noticed_before_the_library_reads_it_and_repaired_by_the_next_
         assert answers(store) == right
 
 
+def test_what_can_neither_be_read_nor_deleted_is_no_error(store: Store) -> None:
+    tier = coded(store, random_rows(ROWS))
+    right = answers(store)
+    store.file.unlink()
+    tier.file.mkdir()
+    assert tier.nearest(store.rows, store.rows[0], 3, exact=faiss.nearest)[1].tolist() == right[0]
+    store.refresh()
+    assert answers(store) == right
+    again = store.tier
+    assert again is not None
+    assert again.file != tier.file
+
+
 def test_codes_that_are_gone_are_made_anew(store: Store) -> None:
     tier = coded(store, random_rows(ROWS))
     store.file.unlink()
@@ -329,12 +344,14 @@ def test_a_sound_file_of_something_else_is_not_used(store: Store) -> None:
     coded(store, random_rows(ROWS))
     file = store.file
     arrays = {name: array.copy() for name, array in open_bundle(file).items()}
+    more = faiss.Codes.learn(random_rows(300))
+    more.add(random_rows(2 * ROWS, seed=1))
     others = [
         {"codes": arrays["codes"]},
         {"about": arrays["about"]},
         {"about": np.frombuffer(b"{}", np.uint8), "codes": arrays["codes"]},
         {"about": arrays["about"], "codes": np.frombuffer(b"no index at all", np.uint8)},
-        {"about": arrays["about"], "codes": faiss.Codes.learn(random_rows(300)).dump()},
+        {"about": arrays["about"], "codes": more.dump()},
     ]
     right = answers(store)
     for other in others:
@@ -382,7 +399,12 @@ def test_an_answer_is_never_kept_waiting_for_codes(memory: Collection) -> None:
     memory.sync_vectors(ENCODER, limit=10_000)
     assert memory.snapshot().tier is None
     memory.sync_vectors(ENCODER)
-    assert memory.snapshot().tier is not None
+    tier = memory.snapshot().tier
+    assert tier is not None
+    tier.file.unlink()  # it has been read by now
+    exact = Watched()
+    tier.nearest(memory.snapshot().rows, ENCODER.encode_query("word1"), 3, exact=exact)
+    assert 0 < sum(exact.seen) < 400
 
 
 def nearest_topics(
@@ -432,6 +454,17 @@ def test_a_changed_file_is_found_at_once_without_new_codes(memory: Collection) -
     positions, _ = nearest_topics(snapshot, ENCODER.encode_query("zeppelins hydrogen"), 3)
     assert snapshot.paths[positions[0]] == "007.md"
     assert len(positions) == 3
+
+
+@pytest.mark.parametrize(("exact_rows", "files"), [(256, 1), (300, 0)])
+def test_the_setting_says_from_how_many_vectors_on_codes_are_made(tmp_path: Path, exact_rows: int, files: int) -> None:
+    notes(tmp_path / "memory", 300)
+    index = IndexConfig(cache=str(tmp_path / "cache"), exact_rows=exact_rows)
+    config = Config(index=index, encoder=EncoderConfig(model="hashing"))
+    with Memory.open(tmp_path / "memory", config=config, background=False) as memory:
+        memory.reindex()
+        assert len(list((tmp_path / "cache").rglob("*.codes"))) == files
+        assert memory.recall("word1 word2 word3", k=3).hits
 
 
 OTHER = """

@@ -61,7 +61,6 @@ def test_its_arrays_speak_of_the_same_topics(index: Collection) -> None:
     assert (np.diff(snapshot.docs) > 0).all()
     assert (np.diff(snapshot.chunk_owner) >= 0).all()
     assert set(snapshot.chunk_owner.tolist()) == {0, 1, 2}
-    assert (np.diff(snapshot.chunk_row[snapshot.chunks_by_row]) >= 0).all()
     for position, topic in snapshot.topics([0, 1, 2]).items():
         assert topic.path == snapshot.paths[position]
         assert topic.mtime == snapshot.mtimes[position]
