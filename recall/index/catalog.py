@@ -220,7 +220,7 @@ class Catalog:
                 # that closing it here gives none of them up.
                 with suppress(FileNotFoundError):
                     disk.flush(self.file.with_name(f"{CATALOG_FILE}-wal"))
-            with suppress(PermissionError):
+            with suppress(PermissionError, IsADirectoryError):
                 disk.delete(file)
 
     @contextmanager

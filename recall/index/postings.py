@@ -30,6 +30,8 @@ HEAD_CHARS: Final = 1200
 
 _GRAM: Final = 3
 _FEW: Final = 64  # terms that are looked through at once
+_DEAR: Final = 2000  # places to look at, from which on an answer is remembered
+_REMEMBERED_BYTES: Final = 8 * 1024 * 1024
 
 _ARRAYS: Final = frozenset(
     {"docs", "lengths", "text", "offsets", "starts", "slots", "counts", "fields", "grams", "gram_starts", "gram_terms"}
@@ -100,6 +102,7 @@ class Segment:
     docs: NDArray[np.int64]
     lengths: NDArray[np.int32]
     _arrays: dict[str, NDArray[Any]] = field(repr=False)
+    _recent: dict[str, tuple[NDArray[np.int32], NDArray[np.uint8]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(cls, documents: Iterable[Document]) -> Self:
@@ -251,13 +254,36 @@ class Segment:
         owners = np.searchsorted(ends, at, "right")
         return numbers[np.unique(owners[at + len(part) <= ends[owners]])]
 
-    def places(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Slots and fields of the documents that have the terms of these numbers; a slot comes once for each."""
-        if len(numbers) == 1:
-            place: Any = slice(*self._arrays["starts"][numbers[0] : numbers[0] + 2])
+    def holding(self, token: str) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Slots of the documents in whose title, description or head a query token stands, and in which of the fields.
+
+        A token of two characters is a term itself, a longer one stands wherever it is part of a term.
+        """
+        if (known := self._recent.get(token)) is not None:
+            return known
+        if len(token) >= _GRAM:
+            numbers = self.containing(token)
         else:
-            place = _places(*_spans(self._arrays["starts"], numbers))
-        return self._arrays["slots"][place], self._arrays["fields"][place]
+            number = self.find(token)
+            numbers = np.asarray([] if number is None else [number], np.int32)
+        places = _places(*_spans(self._arrays["starts"], numbers))
+        slots, fields = self._arrays["slots"][places], self._arrays["fields"][places]
+        if len(numbers) == 1:
+            slots, fields = slots[fields > 0], fields[fields > 0]
+        else:  # a document may have several of the terms
+            found = np.zeros(len(self.docs), np.uint8)
+            np.bitwise_or.at(found, slots, fields)
+            slots = np.flatnonzero(found).astype(np.int32)
+            fields = found[slots]
+        if len(places) > _DEAR:
+            self._remember(token, slots, fields)
+        return slots, fields
+
+    def _remember(self, token: str, slots: NDArray[np.int32], fields: NDArray[np.uint8]) -> None:
+        """People use the same common words again and again, and those are the ones that take long."""
+        if sum(array.nbytes for pair in list(self._recent.values()) for array in pair) > _REMEMBERED_BYTES:
+            self._recent.clear()
+        self._recent[token] = slots, fields
 
     def postings(self, numbers: Sequence[int] | NDArray[np.int32]) -> Postings:
         """Where the terms of these numbers stand, one term after the other; a slot comes once for each of them."""

@@ -3,14 +3,14 @@
 `score` and `rank` work on topics in memory and are the oracle of `heuristic_points`, which never reads a file.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recall.index.postings import DESCRIPTION, HEAD, TITLE, Segment, body_head
+from recall.index.postings import DESCRIPTION, HEAD, TITLE, body_head
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
 from recall.search.types import Hit
@@ -30,9 +30,6 @@ _TYPE_WORDS: Final = {
     MemoryType.REFERENCE: frozenset({"reference", "dashboard", "ticket", "docs", "doc", "link"}),
 }
 _TYPE_BONUS_LIMIT: Final = 2
-
-# From this share of all documents on, going over all is quicker than picking those that have a token.
-_DENSE: Final = 8
 
 _K1: Final = 1.2
 _B: Final = 0.75
@@ -81,38 +78,16 @@ def _points(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
     # The place behind the last topic takes what stands in topics that are gone: their position is -1.
     points = np.zeros(len(snapshot) + 1, np.int32)
     for segment, positions in snapshot.segments:
-        found = _points_of_slots(segment, tokens)
-        slots = np.flatnonzero(found)
-        points[positions[slots]] += found[slots]
+        found = np.zeros(len(segment.docs), np.int32)
+        for token in tokens:
+            slots, fields = segment.holding(token)
+            found[slots] += _FIELD_SCORES[fields]
+        has_points = np.flatnonzero(found)
+        points[positions[has_points]] += found[has_points]
     points = points[:-1]
     bonus = np.asarray([_type_bonus(tokens, kind) for kind in TYPES], np.int32)
     points[points > 0] += bonus[snapshot.types[points > 0]]
     return points
-
-
-def _points_of_slots(segment: Segment, tokens: Sequence[str]) -> NDArray[np.int32]:
-    """Points of each document of the segment, dead ones too."""
-    points = np.zeros(len(segment.docs), np.int32)
-    fields = np.zeros(len(segment.docs), np.uint8)
-    for numbers in _matching(segment, tokens):
-        slots, flags = segment.places(numbers)
-        np.bitwise_or.at(fields, slots, flags)
-        if len(slots) > len(points) // _DENSE:
-            points += _FIELD_SCORES[fields]
-            fields[:] = 0
-        else:
-            points[slots] += _FIELD_SCORES[fields[slots]]  # a document that comes twice gets the same value twice
-            fields[slots] = 0
-    return points
-
-
-def _matching(segment: Segment, tokens: Sequence[str]) -> Iterator[NDArray[np.int32]]:
-    """For each token numbers of the terms that it is part of; a CJK pair is a term itself."""
-    for token in tokens:
-        if len(token) > 2:
-            yield segment.containing(token)
-        elif (number := segment.find(token)) is not None:
-            yield np.asarray([number], np.int32)
 
 
 def word_coverage(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.float64]]:
