@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +20,10 @@ from typing import Final, TypeVar
 
 from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.base import Encoder
-from recall.index.catalog import Catalog
+from recall.index.catalog import OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors
+from recall.index.findings import Finding, Kind, Subject
+from recall.index.mending import mend_vectors, mend_words
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
 from recall.store.locks import exclusive
@@ -32,9 +34,6 @@ from recall.store.topics import Scope
 
 logger = logging.getLogger(__name__)
 
-_OPEN_LOCK: Final = "open.lock"
-_WORDS_LOCK: Final = "words.lock"
-_VECTORS_LOCK: Final = "vectors.lock"
 _CLOSE_WAIT_S: Final = 1.0
 _LOCK_WAIT_S: Final = 10.0
 
@@ -97,7 +96,7 @@ class Collection:
             try:
                 self._make_folder()
                 # Nobody may open what another is about to delete.
-                with exclusive(self.folder / _OPEN_LOCK, timeout_s=_LOCK_WAIT_S):
+                with exclusive(self.folder / OPEN_LOCK, timeout_s=_LOCK_WAIT_S):
                     if afresh:
                         self._wipe()
                     return Catalog(self.folder, real_path(self.root))
@@ -210,8 +209,8 @@ class Collection:
         start = time.perf_counter()
 
         def work(catalog: Catalog) -> SyncReport:
-            with _writing(catalog, _WORDS_LOCK, lock_wait_s):
-                self._check(catalog, _WORDS_LOCK, check_segments)
+            with _writing(catalog, WORDS_LOCK, lock_wait_s):
+                self._check(catalog, WORDS_LOCK, check_segments)
                 # Not before the lock: what another has added meanwhile would look gone.
                 seen = look(self.root)
                 report = None if full else self._apply_difference(catalog, seen)
@@ -282,13 +281,45 @@ class Collection:
         start = time.perf_counter()
 
         def work(catalog: Catalog) -> SyncReport:
-            with _writing(catalog, _VECTORS_LOCK, lock_wait_s):
-                self._check(catalog, _VECTORS_LOCK, check_stored_vectors)
+            with _writing(catalog, VECTORS_LOCK, lock_wait_s):
+                self._check(catalog, VECTORS_LOCK, check_stored_vectors)
                 return apply_vectors(
                     catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
                 )
 
         return replace(self._sound(work), duration_s=time.perf_counter() - start)
+
+    @property
+    def subject(self) -> Subject:
+        """What a check looks at (index.health)."""
+        return Subject(self.folder, self.root, self.scope, self._max_file_bytes)
+
+    def mend(self, findings: Sequence[Finding]) -> tuple[str, ...]:
+        """Mends derived data, never a memory file, by the smallest steps that help.
+
+        What was taken out on the way comes back with the next synchronisation of words and of vectors.
+
+        Args:
+            findings: what a check found (index.health).
+
+        Returns:
+            What was done, a sentence each.
+
+        Raises:
+            LockedError: another process kept writing.
+            OSError: the cache folder is full.
+        """
+        if any(finding.kind is Kind.CATALOG for finding in findings):
+            self.rebuild()
+            return ("the catalog was thrown away with all that belongs to it; the words were read anew",)
+
+        def work(catalog: Catalog) -> tuple[str, ...]:
+            with _writing(catalog, WORDS_LOCK, _LOCK_WAIT_S):
+                words = mend_words(catalog, findings)
+            with _writing(catalog, VECTORS_LOCK, _LOCK_WAIT_S):
+                return (*words, *mend_vectors(catalog, findings))
+
+        return self._sound(work)
 
     def _check(self, catalog: Catalog, what: str, check: Callable[[Catalog], None]) -> None:
         """Reads what lies on the disk, the first time that this process writes to the catalog."""

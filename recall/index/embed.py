@@ -114,7 +114,7 @@ def apply_vectors(
         if before:
             report = SyncReport(note=f"vectors of {before} are replaced by those of {encoder.fingerprint}")
         catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
-        _delete_old_vectors(catalog)
+        delete_old_vectors(catalog)
     ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
     # A few changed files are encoded faster than other catalogs are opened.
     others = Neighbours(neighbours() if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
@@ -139,8 +139,23 @@ def compact_vectors(catalog: Catalog) -> None:
     """Copies the vectors in use to a new file when most rows are of texts that are gone."""
     meta = catalog.meta()
     used = [row for (row,) in catalog.read("SELECT DISTINCT vector FROM chunks ORDER BY vector")]
-    if int(meta["rows"]) <= 2 * len(used) + _SPARE_ROWS:
-        return
+    if is_wasteful(int(meta["rows"]), len(used)):
+        keep_vectors(catalog, used)
+
+
+def is_wasteful(rows: int, used: int) -> bool:
+    """Whether so many of the rows are unused that copying the others is worth it."""
+    return rows > 2 * used + _SPARE_ROWS
+
+
+def keep_vectors(catalog: Catalog, used: Sequence[int]) -> None:
+    """Copies these rows to a new file, which takes the place of the old one; the others are gone.
+
+    Args:
+        catalog: whose vectors.
+        used: rows that are there, rising; all that chunks use.
+    """
+    meta = catalog.meta()
     rows = stored_vectors(catalog, meta)
     name = f"{uuid.uuid4().hex}.vectors"
     VectorFile(catalog.file.parent / name, int(meta["dim"])).append(rows[used], at=0)
@@ -155,7 +170,7 @@ def compact_vectors(catalog: Catalog) -> None:
         write.execute("DROP TABLE kept")
         set_meta(write, {"vectors": name, "rows": str(len(used))})
         advance(write)
-    _delete_old_vectors(catalog)
+    delete_old_vectors(catalog)
 
 
 def check_stored_vectors(catalog: Catalog) -> None:
@@ -200,7 +215,7 @@ def _commit_step(
     catalog: Catalog, source: _Source, step: Sequence[tuple[Pending, list[str]]], report: SyncReport
 ) -> SyncReport:
     texts = dict.fromkeys(text for _, chunks in step for text in chunks)
-    digests = {text: blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts}
+    digests = {text: chunk_digest(text) for text in texts}
     rows = _stored_rows(catalog, source, digests)
     unembedded = []
     with catalog.transaction() as write:
@@ -234,6 +249,11 @@ def _stored_rows(catalog: Catalog, source: _Source, digests: Mapping[str, bytes]
     return rows
 
 
+def chunk_digest(text: str) -> bytes:
+    """Hash of a chunk's text, by which its vector is found again."""
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+
+
 def _put_chunks(write: sqlite3.Connection, doc: int, rows: Sequence[int | None]) -> None:
     """Notes a topic's vectors, None where there is none, unless the topic changed while they were made."""
     state = UNUSABLE if None in rows else EMBEDDED
@@ -248,7 +268,7 @@ def _vector_file(catalog: Catalog) -> VectorFile:
     return VectorFile(catalog.file.parent / meta["vectors"], int(meta["dim"]))
 
 
-def _delete_old_vectors(catalog: Catalog) -> None:
+def delete_old_vectors(catalog: Catalog) -> None:
     """Removes vector files that the catalog does not name; who has one mapped keeps reading it."""
     current = catalog.meta()["vectors"]
     for file in catalog.file.parent.glob("*.vectors"):

@@ -238,7 +238,7 @@ def _read_files(
     for source in files:
         try:
             text, warnings = read_text(source.file, max_bytes=max_bytes)
-            digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            digest = file_digest(text)
             front = parse(text)
             topic = topic_of(front, path=source.path, scope=scope, mtime=source.mtime_ns / 1e9, file=source.file)
             warnings = (*warnings, *front.warnings)
@@ -258,6 +258,11 @@ def _read_files(
         else:
             batch.records.append(Record(next_doc + len(batch.records), source, digest, topic, warnings))
     return batch
+
+
+def file_digest(text: str) -> bytes:
+    """Hash of a file's text, by which a change or a move of the file is seen."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _moved_from(gone: Sequence[str], new: str, title: str) -> str | None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from recall.config import Config
 from recall.context.prompt import relevant_memory
@@ -20,7 +20,7 @@ from recall.index.sync import Progress, SyncReport
 from recall.memory.events import Event, RecallEvent
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
-from recall.memory.opening import cache_root, find, load_config, make_model
+from recall.memory.opening import cache_root, find, load_config, make_model, scopes_of
 from recall.search.dense import Nearest
 from recall.search.prefetch import Limits, Prefetch, Search
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
@@ -28,6 +28,9 @@ from recall.search.types import Coverage, Drop, Hit, Recall, Strategy
 from recall.search.workers import Lane, Lanes
 from recall.store.layout import Layout, Located
 from recall.store.topics import Scope, Topic
+
+if TYPE_CHECKING:  # a recall has no need of the doctor
+    from recall.memory.doctor import RootHealth, RootMending
 
 logger = logging.getLogger(__name__)
 
@@ -127,9 +130,7 @@ class Memory:
         start = Path(project) if project else Path.cwd()
         config = config or load_config(start)
         located = find(root, project=start, layout=layout, config=config)
-        place = located.chosen
-        user = Path(user_root) if user_root else place.user_root
-        scopes = {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
+        scopes = scopes_of(located.chosen, user_root=Path(user_root) if user_root else None)
         indexes = [
             Index(
                 folder,
@@ -246,6 +247,27 @@ class Memory:
             encoder=snapshot.encoder,
             note="; ".join(filter(None, (report.note, index.note, self._model.problem))),
         )
+
+    def check(self) -> "list[RootHealth]":
+        """Looks whether the derived data of every root is true and whole; changes nothing, loads the model.
+
+        What was damaged already when the memory was opened has been made anew by then;
+        `recall.memory.doctor.check` looks without opening.
+        """
+        from recall.memory.doctor import check_index
+
+        return [check_index(index, self._model) for index in self._keeper.indexes]
+
+    def mend(self) -> "list[RootMending]":
+        """Checks every root and mends what is wrong, by the smallest step that helps; reads memory files only.
+
+        Raises:
+            LockedError: another process keeps writing.
+            OSError: the cache folder is full.
+        """
+        from recall.memory.doctor import mend_index
+
+        return [mend_index(index, self._model, self.reindex) for index in self._keeper.indexes]
 
     def topics(self) -> list[Topic]:
         """All topics, project before user, by path."""

@@ -1,0 +1,131 @@
+"""Health of derived data: what `Memory.check`, `Memory.mend` and the doctor of the command line do.
+
+A check opens no index as a memory does, because opening throws away what is damaged: a check is to see it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from recall.config import Config
+from recall.errors import EncoderError
+from recall.index.collection import Collection, cache_folder
+from recall.index.findings import Counts, Finding, Kind, Subject
+from recall.index.health import Sample, examine
+from recall.memory.model import Model
+from recall.memory.opening import cache_root
+from recall.store.topics import Scope
+
+_THOROUGH: Final = Sample(topics=2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class RootHealth:
+    """What a check found in the derived data of one memory root.
+
+    Attributes:
+        root: the memory folder.
+        scope: whose memory it is.
+        folder: where derived data lies.
+        findings: all that is not as it should be.
+        counts: what there is.
+        sampled: what was looked at in part only, and what could not be looked at, a sentence each.
+    """
+
+    root: Path
+    scope: Scope
+    folder: Path
+    findings: tuple[Finding, ...]
+    counts: Counts
+    sampled: tuple[str, ...]
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        """The findings that are not harmless."""
+        return tuple(finding for finding in self.findings if not finding.harmless)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong; harmless findings aside."""
+        return not self.faults
+
+
+@dataclass(frozen=True, slots=True)
+class RootMending:
+    """What mending one memory root did.
+
+    Attributes:
+        before: what was found.
+        done: what was done about it, a sentence each.
+        after: what was found afterwards.
+    """
+
+    before: RootHealth
+    done: tuple[str, ...]
+    after: RootHealth
+
+
+def check(scopes: Mapping[Scope, Path], config: Config, model: Model) -> list[RootHealth]:
+    """Looks at the derived data of memory roots without opening them.
+
+    Args:
+        scopes: whose memory, and its folder.
+        config: says where derived data lies.
+        model: what makes vectors; loaded if it is not.
+    """
+    cache, most = cache_root(config), config.index.max_file_bytes
+    return [_looked(Subject(cache_folder(cache, root), root, scope, most), model) for scope, root in scopes.items()]
+
+
+def check_index(index: Collection, model: Model) -> RootHealth:
+    """Looks at the derived data of an opened index."""
+    return _looked(index.subject, model)
+
+
+def _looked(subject: Subject, model: Model, sample: Sample | None = None) -> RootHealth:
+    model.warm_up()
+    health = examine(subject, encoder=model.encoder, nearest=model.nearest, sample=sample)
+    problem = Finding(Kind.MODEL, "encoder", f"only words are searched: {model.problem}", mendable=False)
+    return RootHealth(
+        root=subject.root,
+        scope=subject.scope,
+        folder=subject.folder,
+        findings=(*health.findings, *((problem,) if model.problem else ())),
+        counts=health.counts,
+        sampled=health.sampled,
+    )
+
+
+def mend_index(index: Collection, model: Model, refresh: Callable[[], object]) -> RootMending:
+    """Checks an index and mends it: by the smallest steps that help, and by a rebuild if those did not.
+
+    Args:
+        index: what to mend.
+        model: what makes vectors.
+        refresh: synchronises words and vectors with the files.
+
+    Raises:
+        LockedError: another process keeps writing.
+        OSError: the cache folder is full.
+    """
+    before = check_index(index, model)
+    if not any(finding.mendable for finding in before.findings):
+        return RootMending(before, (), before)
+    if before.faults:  # where one is, there may be more
+        before = _looked(index.subject, model, _THOROUGH)
+    done = [*index.mend(before.findings), *_refreshed(refresh)]
+    after = _looked(index.subject, model, _THOROUGH if before.faults else None)
+    if any(finding.mendable for finding in after.faults):
+        index.rebuild()
+        done += ["the small steps did not help: all derived data was made anew", *_refreshed(refresh)]
+        after = check_index(index, model)
+    return RootMending(before, tuple(done), after)
+
+
+def _refreshed(refresh: Callable[[], object]) -> list[str]:
+    try:
+        refresh()
+    except EncoderError as error:
+        return [f"words are up to date, vectors could not be made: {error}"]
+    return ["words and vectors were brought up to date with the files"]
