@@ -139,11 +139,12 @@ def same_model(inventory: Inventory, rows: Vectors, encoder: Encoder, most: int)
         encoder: the model, of the catalog's fingerprint.
         most: topics that are encoded; of each the first chunk.
     """
+    texts = dict(zip(inventory.rows.tolist(), inventory.digests, strict=True))
     embedded = [topic for topic in inventory.sample if inventory.states[topic.path] == EMBEDDED]
     for topic in embedded[:: max(1, len(embedded) // most)][:most]:
         text, row = next(chunk_texts(inventory, topic, encoder.chunk_tokens))
-        if row is None or not 0 <= row < len(rows):
-            continue  # said elsewhere
+        if row is None or row >= len(rows) or texts.get(row) != chunk_digest(text) or not is_unit(rows[row][None])[0]:
+            continue  # other checks speak of it
         try:
             vector = check_vectors(encoder.encode_documents([text]), rows=1, dim=encoder.dim)[0]
         except Exception as error:  # an encoder of the host's may raise anything

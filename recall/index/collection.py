@@ -23,7 +23,7 @@ from recall.index.base import Encoder
 from recall.index.catalog import OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors
 from recall.index.findings import Finding, Kind, Subject
-from recall.index.mending import mend_vectors, mend_words
+from recall.index.mending import mend_vectors, mend_words, renew_readers
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
 from recall.store.locks import exclusive
@@ -317,7 +317,9 @@ class Collection:
             with _writing(catalog, WORDS_LOCK, _LOCK_WAIT_S):
                 words = mend_words(catalog, findings)
             with _writing(catalog, VECTORS_LOCK, _LOCK_WAIT_S):
-                return (*words, *mend_vectors(catalog, findings))
+                done = (*words, *mend_vectors(catalog, findings))
+            renew_readers(catalog)
+            return done
 
         return self._sound(work)
 

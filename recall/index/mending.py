@@ -9,8 +9,9 @@ import uuid
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from recall.index.catalog import NEXT, Catalog, advance
+from recall.index.catalog import NEXT, REMEMBERED, Catalog, advance
 from recall.index.embed import delete_old_vectors, keep_vectors, stored_vectors
 from recall.index.findings import Finding, Kind
 from recall.index.postings import Document, Segment
@@ -40,6 +41,9 @@ def mend_words(catalog: Catalog, findings: Sequence[Finding]) -> tuple[str, ...]
     if stale := _paths([finding for finding in findings if not finding.harmless], {Kind.STALE}):
         forget_texts(catalog, stale)
         done.append(f"{_many(len(stale), 'topic')} marked to be read again")
+    if any(finding.kind in {Kind.GONE, Kind.UNINDEXED} for finding in findings):
+        # Whoever remembers the folder from an earlier look sees no difference until readers are renewed.
+        done.append("the whole folder is to be looked at again")
     if any(finding.kind is Kind.POSTINGS for finding in findings):
         renew_postings(catalog)
         done.append("the postings were made anew from the stored topics")
@@ -75,8 +79,8 @@ def mend_vectors(catalog: Catalog, findings: Sequence[Finding]) -> tuple[str, ..
         requeue(catalog, topics)
         done.append(f"{_many(len(topics), 'topic')} marked to get vectors again")
     if kinds & _OF_THE_FILE:
-        keep_sound_vectors(catalog)
-        done.append("the vectors that are in use and sound were copied to a new file")
+        keep_sound_vectors(catalog, unused=Kind.GHOSTS not in kinds)
+        done.append("the vectors that are sound were copied to a new file")
     if orphans := _paths(findings, {Kind.ORPHAN}, ending=".vectors"):
         done.append(f"{_many(len(orphans), 'unnamed file')} of vectors deleted")
     delete_old_vectors(catalog)
@@ -131,18 +135,39 @@ def requeue(catalog: Catalog, paths: Sequence[str]) -> None:
         advance(write)
 
 
-def keep_sound_vectors(catalog: Catalog) -> None:
-    """Leaves nothing but vectors that are sound and in use; topics that lose one are to get it again."""
+def keep_sound_vectors(catalog: Catalog, *, unused: bool) -> None:
+    """Leaves nothing but sound vectors; topics that lose one are to get it again.
+
+    Args:
+        catalog: whose vectors.
+        unused: whether those that no chunk uses stay too, for texts that come back.
+    """
     rows = stored_vectors(catalog, catalog.meta())
-    used = np.asarray([row for (row,) in catalog.read("SELECT DISTINCT vector FROM chunks ORDER BY vector")], np.int64)
-    there = used[(used >= 0) & (used < len(rows))]
+    used = _rows(catalog, "SELECT DISTINCT vector FROM chunks ORDER BY vector")
+    wanted = _rows(catalog, "SELECT row FROM vectors ORDER BY row") if unused else used
+    wanted = np.union1d(wanted, used)
+    there = wanted[(wanted >= 0) & (wanted < len(rows))]
     parts = [is_unit(rows[there[at : at + _BLOCK]]) for at in range(0, len(there), _BLOCK)]
     sound = there[np.concatenate(parts)] if parts else there
-    lost = np.setdiff1d(used, sound).tolist()
     owners = "SELECT path FROM topics JOIN chunks ON chunks.doc = topics.doc WHERE vector = ?"
+    lost = np.setdiff1d(used, sound).tolist()
     requeue(catalog, [path for row in lost for (path,) in catalog.read(owners, (row,))])
     drop_stray_chunks(catalog)
     keep_vectors(catalog, sound.tolist())
+
+
+def _rows(catalog: Catalog, statement: str) -> NDArray[np.int64]:
+    return np.asarray([row for (row,) in catalog.read(statement)], np.int64)
+
+
+def renew_readers(catalog: Catalog) -> None:
+    """Has every process look at the whole folder and take all topics and chunks anew.
+
+    What went wrong behind their backs left no note by which they would see it.
+    """
+    with catalog.transaction() as write:
+        write.execute("UPDATE meta SET value = value + ? WHERE key = 'generation'", (REMEMBERED,))
+        advance(write, words=True)
 
 
 def _many(number: int, one: str) -> str:

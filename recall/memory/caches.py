@@ -20,6 +20,7 @@ UNUSED_DAYS: Final = 30.0
 """After so many days without use the cache of a memory root that is gone may be removed; its disk may only be away."""
 
 _DAY_S: Final = 86_400.0
+_OF_A_LOOK: Final = ("-shm", "-wal")  # SQLite makes them also for who only reads: being looked at is no use
 _FOLDER_NAME: Final = re.compile(r"[0-9a-f]{24}")
 _ESCAPED: Final = re.compile(rb"\\x([0-9a-f]{2})")
 _OURS: Final = re.compile(
@@ -70,16 +71,17 @@ def abandoned(config: Config, *, now: float, keep: Collection[Path] = ()) -> lis
 
 
 def _abandoned(folder: Path, now: float) -> Iterator[Abandoned]:
-    root = _root_of(folder)
-    if root is not None and is_folder(root):
-        return
     size, last = 0, 0.0
     with suppress(OSError):
-        last = folder.stat().st_mtime
         for file in folder.iterdir():
             status = file.lstat()
-            size, last = size + status.st_size, max(last, status.st_mtime)
-    yield Abandoned(folder, "" if root is None else str(root), size, max(0.0, now - last) / _DAY_S)
+            size += status.st_size
+            if not file.name.endswith(_OF_A_LOOK):
+                last = max(last, status.st_mtime)
+        last = last or folder.stat().st_mtime
+    root = _root_of(folder)
+    if root is None or not is_folder(root):
+        yield Abandoned(folder, "" if root is None else str(root), size, max(0.0, now - last) / _DAY_S)
 
 
 def _root_of(folder: Path) -> Path | None:
