@@ -166,12 +166,14 @@ class OpenSegment:
     Attributes:
         segment: its postings.
         slots: place of each document in it.
-        terms: how many distinct terms each place has, shape (n,).
+        terms: number of each term.
+        sizes: how many distinct terms each place has, shape (n,).
     """
 
     segment: Segment
     slots: Mapping[int, int]
-    terms: NDArray[np.int64]
+    terms: Mapping[str, int]
+    sizes: NDArray[np.int64]
 
     @classmethod
     def read(cls, file: Path) -> "OpenSegment":
@@ -185,7 +187,8 @@ class OpenSegment:
         places = {doc: slot for slot, doc in enumerate(segment.docs.tolist())}
         if len(slots) and not 0 <= int(slots.min()) <= int(slots.max()) < len(segment.docs):
             raise IndexFormatError(f"{file}: names documents that it does not hold")
-        return cls(segment, places, np.bincount(slots, minlength=len(segment.docs)))
+        terms = {term: number for number, term in enumerate(segment.terms())}
+        return cls(segment, places, terms, np.bincount(slots, minlength=len(segment.docs)))
 
 
 def postings(inventory: Inventory, segments: Sequence[OpenSegment]) -> Findings:
@@ -208,10 +211,10 @@ def _agrees(part: OpenSegment, topic: StoredText) -> bool:
     """Whether the segment says of the topic what its text says."""
     document = Document.of(topic.doc, title=topic.title, description=topic.description, body=topic.body)
     slot = part.slots[topic.doc]
-    if part.segment.lengths[slot] != document.counts.total() or part.terms[slot] != len(document.fields):
+    if part.segment.lengths[slot] != document.counts.total() or part.sizes[slot] != len(document.fields):
         return False
     for term, fields in document.fields.items():
-        number = part.segment.find(term)
+        number = part.terms.get(term)
         if number is None:
             return False
         found = part.segment.postings([number])

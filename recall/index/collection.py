@@ -314,6 +314,8 @@ class Collection:
             return ("the catalog was thrown away with all that belongs to it; the words were read anew",)
 
         def work(catalog: Catalog) -> tuple[str, ...]:
+            if not any(finding.mendable for finding in findings):
+                return ()
             with _writing(catalog, WORDS_LOCK, _LOCK_WAIT_S):
                 words = mend_words(catalog, findings)
             with _writing(catalog, VECTORS_LOCK, _LOCK_WAIT_S):

@@ -51,14 +51,13 @@ def _differs(file: SourceFile, known: Known, stored: StoredText | None, scope: S
     """What is different between the file and what is stored of it, "" for nothing."""
     try:
         text, _ = read_text(file.file, max_bytes=max_bytes)
-        front = parse(text)
-        topic = topic_of(front, path=file.path, scope=scope, mtime=file.mtime_ns / 1e9, file=file.file)
     except (TopicError, OSError) as error:
         return f"the file cannot be read any more ({error})"
     if file_digest(text) != known.digest:
         return "the file has another text than the one that was indexed, with the same size and time"
     if stored is None:
         return ""
+    topic = topic_of(parse(text), path=file.path, scope=scope, mtime=file.mtime_ns / 1e9, file=file.file)
     now = (topic.title, topic.description, topic.type, topic.body)
     is_same = now == (stored.title, stored.description, stored.type, stored.body)
     return "" if is_same else "what is stored of it is not what its file says"

@@ -22,7 +22,6 @@ from recall.index.catalog import (
     CATALOG_FILE,
     EMBEDDED,
     FORMAT,
-    OPEN_LOCK,
     UNUSABLE,
     VECTORS_LOCK,
     WORDS_LOCK,
@@ -37,7 +36,6 @@ from recall.store.projects import real_path
 from recall.store.scan import Scan, scan
 
 _TRIES: Final = 5
-_OPEN_WAIT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,25 +141,19 @@ def _open_steadily(subject: Subject, sample: Sample) -> _Opened | None:
         IndexFormatError: the catalog cannot be read.
         LockedError: another process keeps throwing it away.
     """
-    for attempt in range(_TRIES):
-        if not (subject.folder / CATALOG_FILE).is_file():
-            return None
-        # Nobody may read what another is about to delete.
-        with exclusive(subject.folder / OPEN_LOCK, timeout_s=_OPEN_WAIT_S):
-            before = _marks(subject.folder)
-            meta = read_meta(subject.folder)
-            if (meta.get("format"), meta.get("root")) != (str(FORMAT), recorded(real_path(subject.root))):
-                return None
-            inventory = take_inventory(subject.folder, sampled=sample.topics, seed=sample.seed)
+    identity = {"format": str(FORMAT), "root": recorded(real_path(subject.root))}
+    opened = None
+    for _ in range(_TRIES):
+        before = _marks(subject.folder)
+        inventory = take_inventory(subject.folder, identity, sampled=sample.topics, seed=sample.seed)
         if inventory is None:
             return None
         opened = _open(inventory)
         # Compaction, merging and a rebuild delete files that were to be opened.
-        if not opened.damaged and len(opened.rows) >= _stated(inventory):
-            return opened
-        if attempt == _TRIES - 1 or _marks(subject.folder) == before:
-            return opened
-    return None
+        is_whole = not opened.damaged and len(opened.rows) >= _stated(inventory)
+        if is_whole or _marks(subject.folder) == before:
+            break
+    return opened
 
 
 def _marks(folder: Path) -> tuple[object, ...]:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
-from recall.index.catalog import CATALOG_FILE, EMBEDDED, Known
+from recall.index.catalog import CATALOG_FILE, EMBEDDED, OPEN_LOCK, Known
+from recall.store.locks import exclusive
 from recall.store.topics import MemoryType
 
 _MOST_COMPLAINTS: Final = 5
@@ -130,27 +131,47 @@ def _meta(connection: sqlite3.Connection) -> dict[str, str]:
     return dict(connection.execute("SELECT key, value FROM meta"))
 
 
-def take_inventory(folder: Path, *, sampled: int, seed: int | None = None) -> Inventory | None:
-    """What the catalog in the folder says; None when there is none, or none with tables yet.
+def take_inventory(
+    folder: Path, identity: Mapping[str, str], *, sampled: int, seed: int | None = None
+) -> Inventory | None:
+    """What the catalog in the folder says; None when there is none of this identity.
 
     Args:
         folder: where derived data lies.
+        identity: settings that the catalog has to have.
         sampled: most topics whose texts are read.
         seed: makes the choice of these repeatable; None for another one each time.
 
     Raises:
         IndexFormatError: the catalog cannot be read.
+        LockedError: another process keeps making it anew.
+        OSError: the folder cannot be used.
     """
     file = folder / CATALOG_FILE
     if not file.is_file():
         return None
     try:
-        with closing(connect(folder)) as connection:
-            connection.execute("BEGIN")
+        with closing(_begun(folder)) as connection:
             meta = _meta(connection)
-            return _read(connection, folder, meta, np.random.default_rng(seed), sampled) if meta else None
+            if not identity.items() <= meta.items():
+                return None
+            return _read(connection, folder, meta, np.random.default_rng(seed), sampled)
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
         raise IndexFormatError(f"{file}: {error}") from error
+
+
+def _begun(folder: Path) -> sqlite3.Connection:
+    """A connection that sees one commit, whatever happens to the file from now on."""
+    # Nobody may open what another is about to delete; who has it open reads on in peace.
+    with exclusive(folder / OPEN_LOCK, timeout_s=_WAIT_S):
+        connection = connect(folder)
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
 
 def _read(

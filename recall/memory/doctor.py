@@ -3,7 +3,7 @@
 A check opens no index as a memory does, because opening throws away what is damaged: a check is to see it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,7 @@ from recall.memory.opening import cache_root
 from recall.store.topics import Scope
 
 _THOROUGH: Final = Sample(topics=2**31)
+_BY_SAMPLE: Final = frozenset({Kind.STALE, Kind.INCOMPLETE, Kind.MISPLACED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +98,42 @@ def _looked(subject: Subject, model: Model, sample: Sample | None = None) -> Roo
     )
 
 
-def mend_index(index: Collection, model: Model, refresh: Callable[[], object]) -> RootMending:
-    """Checks an index and mends it: by the smallest steps that help, and by a rebuild if those did not.
+def mend(indexes: Sequence[Collection], model: Model, refresh: Callable[[], object]) -> list[RootMending]:
+    """Checks indexes and mends them: by the smallest steps that help, and by a rebuild where those did not.
 
     Args:
-        index: what to mend.
+        indexes: what to mend.
         model: what makes vectors.
-        refresh: synchronises words and vectors with the files.
+        refresh: synchronises words and vectors of all of them with the files.
 
     Raises:
         LockedError: another process keeps writing.
         OSError: the cache folder is full.
     """
-    before = check_index(index, model)
-    if not any(finding.mendable for finding in before.findings):
-        return RootMending(before, (), before)
-    if before.faults:  # where one is, there may be more
-        before = _looked(index.subject, model, _THOROUGH)
-    done = [*index.mend(before.findings), *_refreshed(refresh)]
-    after = _looked(index.subject, model, _THOROUGH if before.faults else None)
-    if any(finding.mendable for finding in after.faults):
-        index.rebuild()
-        done += ["the small steps did not help: all derived data was made anew", *_refreshed(refresh)]
-        after = check_index(index, model)
-    return RootMending(before, tuple(done), after)
+    before = [_to_mend(index, model) for index in indexes]
+    if not any(finding.mendable for health in before for finding in health.findings):
+        return [RootMending(health, (), health) for health in before]
+    # All of them first: what is damaged when the refresh meets it is made anew as a whole.
+    done = [list(index.mend(health.findings)) for index, health in zip(indexes, before, strict=True)]
+    refreshed = _refreshed(refresh)
+    after = [check_index(index, model) for index in indexes]
+    failed = [place for place, health in enumerate(after) if any(fault.mendable for fault in health.faults)]
+    for place in failed:
+        indexes[place].rebuild()
+        done[place].append("the small steps did not help: all derived data was made anew")
+    if failed:
+        refreshed = _refreshed(refresh)
+        after = [check_index(index, model) for index in indexes]
+    return [
+        RootMending(health, (*steps, *refreshed), then) for health, steps, then in zip(before, done, after, strict=True)
+    ]
+
+
+def _to_mend(index: Collection, model: Model) -> RootHealth:
+    """A look that leaves no topic out when the sample has a fault that is mended topic by topic."""
+    health = check_index(index, model)
+    is_sampled = any(fault.kind in _BY_SAMPLE for fault in health.faults)
+    return _looked(index.subject, model, _THOROUGH) if is_sampled else health
 
 
 def _refreshed(refresh: Callable[[], object]) -> list[str]:

@@ -265,9 +265,9 @@ class Memory:
             LockedError: another process keeps writing.
             OSError: the cache folder is full.
         """
-        from recall.memory.doctor import mend_index
+        from recall.memory.doctor import mend
 
-        return [mend_index(index, self._model, self.reindex) for index in self._keeper.indexes]
+        return mend(self._keeper.indexes, self._model, self.reindex)
 
     def topics(self) -> list[Topic]:
         """All topics, project before user, by path."""

@@ -55,6 +55,11 @@ def fresh(root: Path, tmp_path: Path) -> list[object]:
         return answers(memory)
 
 
+def environment() -> Mapping[str, str]:
+    """That of another process which runs this code."""
+    return os.environ | {"PYTHONPATH": str(Path(recall.__file__).parents[1]), "PYTHONUTF8": "1"}
+
+
 def contents(root: Path) -> Mapping[str, tuple[bytes, int]]:
     return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in root.rglob("*.md")}
 
@@ -145,6 +150,24 @@ def test_the_user_s_memory_is_checked_and_mended_too(
     assert [mending.after.is_sound for mending in memory.mend()] == [True, True]
 
 
+def test_all_roots_are_mended_before_words_are_refreshed_so_that_none_is_made_anew(
+    folder: Path, opened: Open, tmp_path: Path, write: Write
+) -> None:
+    user = tmp_path / "user"
+    write("mine.md", "my own", folder=user)
+    memory = opened(user_root=user)
+    memory.reindex()
+    memory.close()
+    folders = (folder, cache_folder(tmp_path / "cache", user))
+    vectors = [largest(place, "*.vectors") for place in folders]
+    for place in folders:
+        cut(largest(place, "*.postings"))
+    mendings = opened(user_root=user).mend()
+    assert [mending.before.is_sound for mending in mendings] == [False, False]
+    assert [mending.after.findings for mending in mendings] == [(), ()]
+    assert [largest(place, "*.vectors") for place in folders] == vectors
+
+
 def test_small_steps_that_do_not_help_end_in_a_rebuild(
     root: Path, folder: Path, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +192,43 @@ def test_without_a_model_words_are_mended_and_the_missing_model_is_told(
         assert memory.recall("thing3").hits[0].topic.id == "3.md"
     assert {finding.kind for finding in mending.before.findings} == {Kind.POSTINGS, Kind.MODEL}
     assert [(fault.kind, fault.mendable) for fault in mending.after.faults] == [(Kind.MODEL, False)]
+
+
+WORKER = """
+import sys
+from pathlib import Path
+from recall import Config, Memory
+from recall.config import EncoderConfig, IndexConfig
+
+root = Path(sys.argv[1])
+config = Config(index=IndexConfig(cache=sys.argv[2]), encoder=EncoderConfig(model="hashing"))
+with Memory.open(root, config=config) as memory:
+    for number in range(30):
+        (root / f"{number % 7}.md").write_text(f"edit {number} of many", encoding="utf-8")
+        (root / f"moved{number % 3}.md").unlink(missing_ok=True)
+        (root / f"{10 + number % 5}.md").rename(root / f"moved{number % 3}.md")
+        (root / f"{10 + number % 5}.md").write_text(f"back {number}", encoding="utf-8")
+        memory.recall("edit")
+        if number % 6 == 5:
+            memory.reindex(full=number % 12 == 11)
+"""
+
+
+def test_checks_beside_a_process_that_writes_and_rebuilds_raise_no_alarm(
+    root: Path, folder: Path, config: Config, tmp_path: Path, opened: Open
+) -> None:
+    words = [sys.executable, "-c", WORKER, str(root), str(tmp_path / "cache")]
+    looks = 0
+    with subprocess.Popen(words, env=environment(), stderr=subprocess.PIPE, encoding="utf-8") as worker:
+        while worker.poll() is None:
+            assert unopened(root, config).faults == ()
+            looks += 1
+        assert worker.stderr
+        assert (worker.returncode, worker.stderr.read()) == (0, "")
+    assert looks > 3
+    memory = opened()
+    memory.reindex()
+    assert memory.check()[0].findings == ()
 
 
 VICTIM = """
@@ -203,7 +263,6 @@ def test_a_doctor_that_is_killed_leaves_what_the_next_open_handles(
 ) -> None:
     """Killed before one of its commits; first it is seen how many there are."""
     expected = fresh(root, tmp_path)
-    environment = os.environ | {"PYTHONPATH": str(Path(recall.__file__).parents[1]), "PYTHONUTF8": "1"}
 
     def treated(deaths: int) -> subprocess.CompletedProcess[str]:
         cut(largest(folder, "*.postings"))
@@ -212,7 +271,7 @@ def test_a_doctor_that_is_killed_leaves_what_the_next_open_handles(
             connection.execute("UPDATE topics SET body = 'somebody wrote this' WHERE path = '3.md'")
         words = [sys.executable, "-c", VICTIM, str(root), str(tmp_path / "cache"), str(deaths)]
         return subprocess.run(
-            words, env=environment, capture_output=True, encoding="utf-8", timeout=LONG_S, check=False
+            words, env=environment(), capture_output=True, encoding="utf-8", timeout=LONG_S, check=False
         )
 
     whole = treated(10**6)
