@@ -25,7 +25,7 @@ from recall.memory.opening import make_model, scopes_of
 
 _SHOWN: Final = 10
 _ANEW: Final = "embed the topic again"
-_COPY: Final = "copy the sound vectors in use to a new file and make the others again"
+_COPY: Final = "copy the sound vectors to a new file and make the others again"
 
 REMEDIES: Final[Mapping[Kind, str]] = {
     Kind.CATALOG: "throw the derived data away and make them anew from the memory files",
@@ -39,7 +39,7 @@ REMEDIES: Final[Mapping[Kind, str]] = {
     Kind.STRAY: "take the chunks out of the index",
     Kind.VECTOR_FILE: _COPY,
     Kind.DIGEST: _COPY,
-    Kind.GHOSTS: _COPY,
+    Kind.GHOSTS: "copy the vectors in use to a new file",
     Kind.LOST: _COPY,
     Kind.MODEL: "make all vectors anew",
     Kind.POSTINGS: "make the postings anew from the stored topics",

@@ -40,11 +40,10 @@ def compare(inventory: Inventory, scan: Scan, *, scope: Scope, max_bytes: int) -
         elif known is not None and not known.matches(file):
             yield Finding(Kind.STALE, file.path, _EDITED, harmless=True)
         elif known is not None and (said := _differs(file, known, sample.get(file.path), scope, max_bytes)):
-            yield (
-                Finding(Kind.STALE, file.path, said)
-                if _is_untouched(file, known)
-                else Finding(Kind.STALE, file.path, _EDITED, harmless=True)
-            )
+            if _is_untouched(file, known):
+                yield Finding(Kind.STALE, file.path, said)
+            else:
+                yield Finding(Kind.STALE, file.path, _EDITED, harmless=True)
 
 
 def _differs(file: SourceFile, known: Known, stored: StoredText | None, scope: Scope, max_bytes: int) -> str:

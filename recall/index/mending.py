@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.index.catalog import NEXT, REMEMBERED, Catalog, advance
-from recall.index.embed import delete_old_vectors, keep_vectors, stored_vectors
+from recall.index.embed import compact_vectors, delete_old_vectors, keep_vectors, stored_vectors
 from recall.index.findings import Finding, Kind
 from recall.index.postings import Document, Segment
 from recall.index.sync import segment_file, tidy_segments
@@ -21,7 +21,7 @@ from recall.index.vectors import is_unit
 _BATCH_TOPICS = 2000
 _BLOCK = 4096
 _OF_A_TOPIC = frozenset({Kind.INCOMPLETE, Kind.MISPLACED, Kind.VECTOR})
-_OF_THE_FILE = frozenset({Kind.VECTOR, Kind.VECTOR_FILE, Kind.DIGEST, Kind.GHOSTS, Kind.LOST})
+_OF_THE_FILE = frozenset({Kind.VECTOR, Kind.VECTOR_FILE, Kind.DIGEST, Kind.LOST})
 
 
 def mend_words(catalog: Catalog, findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -79,8 +79,11 @@ def mend_vectors(catalog: Catalog, findings: Sequence[Finding]) -> tuple[str, ..
         requeue(catalog, topics)
         done.append(f"{_many(len(topics), 'topic')} marked to get vectors again")
     if kinds & _OF_THE_FILE:
-        keep_sound_vectors(catalog, unused=Kind.GHOSTS not in kinds)
+        keep_sound_vectors(catalog)
         done.append("the vectors that are sound were copied to a new file")
+    if Kind.GHOSTS in kinds:
+        compact_vectors(catalog)
+        done.append("the vectors that are in use were copied to a new file")
     if orphans := _paths(findings, {Kind.ORPHAN}, ending=".vectors"):
         done.append(f"{_many(len(orphans), 'unnamed file')} of vectors deleted")
     delete_old_vectors(catalog)
@@ -135,17 +138,11 @@ def requeue(catalog: Catalog, paths: Sequence[str]) -> None:
         advance(write)
 
 
-def keep_sound_vectors(catalog: Catalog, *, unused: bool) -> None:
-    """Leaves nothing but sound vectors; topics that lose one are to get it again.
-
-    Args:
-        catalog: whose vectors.
-        unused: whether those that no chunk uses stay too, for texts that come back.
-    """
+def keep_sound_vectors(catalog: Catalog) -> None:
+    """Leaves nothing but sound vectors; topics that lose one are to get it again."""
     rows = stored_vectors(catalog, catalog.meta())
     used = _rows(catalog, "SELECT DISTINCT vector FROM chunks ORDER BY vector")
-    wanted = _rows(catalog, "SELECT row FROM vectors ORDER BY row") if unused else used
-    wanted = np.union1d(wanted, used)
+    wanted = np.union1d(used, _rows(catalog, "SELECT row FROM vectors"))
     there = wanted[(wanted >= 0) & (wanted < len(rows))]
     parts = [is_unit(rows[there[at : at + _BLOCK]]) for at in range(0, len(there), _BLOCK)]
     sound = there[np.concatenate(parts)] if parts else there

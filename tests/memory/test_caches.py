@@ -58,11 +58,15 @@ def test_a_cache_of_a_root_that_is_gone_is_listed_with_its_size_and_goes_after_t
     assert other.exists()
 
 
-def test_the_age_is_an_argument_and_counts_from_the_last_use(cached: Make, config: Config, tmp_path: Path) -> None:
+def test_the_age_is_an_argument_and_counts_from_the_last_use_which_a_look_is_not(
+    cached: Make, config: Config, tmp_path: Path
+) -> None:
     folder = cached("gone")
     shutil.rmtree(tmp_path / "gone")
-    now = used(folder) + 2 * DAY_S
-    assert [abandoned(config, now=now)[0].unused_days for _ in range(2)] == [pytest.approx(2)] * 2  # a look is no use
+    now = used(folder)
+    for file in folder.iterdir():
+        os.utime(file, (now - 40 * DAY_S, now - 40 * DAY_S))
+    assert [abandoned(config, now=now)[0].unused_days for _ in range(2)] == [pytest.approx(40)] * 2
     os.utime(folder / "words.lock", (now, now))
     found = abandoned(config, now=now)
     assert found[0].unused_days == pytest.approx(0)

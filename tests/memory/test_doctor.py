@@ -17,6 +17,7 @@ from recall.apps.demo import write_memory
 from recall.config import EncoderConfig, IndexConfig
 from recall.index.collection import cache_folder
 from recall.index.findings import Kind
+from recall.index.health import Sample
 from recall.memory.doctor import RootHealth, check
 from recall.memory.opening import make_model
 from recall.store.layout import Layout
@@ -166,6 +167,21 @@ def test_all_roots_are_mended_before_words_are_refreshed_so_that_none_is_made_an
     assert [mending.before.is_sound for mending in mendings] == [False, False]
     assert [mending.after.findings for mending in mendings] == [(), ()]
     assert [largest(place, "*.vectors") for place in folders] == vectors
+
+
+def test_what_a_sample_shows_is_looked_for_in_all_topics_before_it_is_mended(
+    folder: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recall.index.health.Sample", lambda: Sample(topics=5))
+    with closing(sqlite3.connect(folder / "catalog.sqlite3")) as connection, connection:
+        connection.execute("UPDATE topics SET body = 'somebody wrote this'")
+    memory = opened()
+    assert len({finding.what for finding in memory.check()[0].findings}) == 5
+    (mending,) = memory.mend()
+    assert mending.after.findings == ()
+    assert not any("anew" in sentence and "all derived data" in sentence for sentence in mending.done)
+    monkeypatch.undo()
+    assert memory.check()[0].findings == ()
 
 
 def test_small_steps_that_do_not_help_end_in_a_rebuild(
