@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +28,8 @@ _KINDS: Final = ", ".join(f"'{kind}'" for kind in MemoryType)
 _ODD_TOPICS: Final = (
     "typeof(mtime_ns) != 'integer' OR typeof(size) != 'integer' "
     "OR typeof(inode) != 'integer' OR typeof(digest) != 'blob' OR embedded NOT IN (0, 1, 2) "
-    f"OR NOT (type IS NULL OR type IN ({_KINDS})) OR NOT json_valid(links) OR NOT json_valid(warnings) "
+    f"OR NOT (type IS NULL OR type IN ({_KINDS})) "
+    "OR typeof(title) != 'text' OR typeof(description) != 'text' OR typeof(body) != 'text' "
     "OR typeof(changed) != 'integer' OR typeof(modified) NOT IN ('real', 'integer') OR typeof(path) != 'text'"
 )
 _NUMBERS: Final = ("generation", "words", "next_doc", "rows", "dim")
@@ -183,7 +185,13 @@ def _read(
     complaints = [text for (text,) in rows(f"PRAGMA integrity_check({_MOST_COMPLAINTS})") if text != "ok"]
     if odd := rows(f"SELECT COUNT(*) FROM topics WHERE {_ODD_TOPICS}")[0][0]:  # noqa: S608 - a constant
         complaints.append(f"{odd} topics hold values that nobody would have written")
+    for texts in rows("SELECT links, warnings FROM topics WHERE links != '[]' OR warnings != '[]'"):
+        for text in texts:
+            msgspec.json.decode(text, type=list[str])
     complaints += [f"its {key} is {meta.get(key)!r}" for key in _NUMBERS if not meta.get(key, "").isdecimal()]
+    complaints += [f"it does not say its {key}" for key in ("encoder", "vectors") if key not in meta]
+    if meta.get("dim") == "0" != meta.get("rows"):
+        complaints.append("its vectors have no length")
     topics = rows("SELECT path, doc, mtime_ns, size, inode, digest, embedded FROM topics ORDER BY doc")
     vectors = rows("SELECT row, digest FROM vectors ORDER BY row")
     chunks = rows("SELECT doc, number, vector FROM chunks ORDER BY doc, number")
