@@ -309,7 +309,7 @@ class Collection:
             LockedError: another process kept writing.
             OSError: the cache folder is full.
         """
-        if any(finding.kind is Kind.CATALOG for finding in findings):
+        if any(finding.kind is Kind.CATALOG and finding.mendable for finding in findings):
             self.rebuild()
             return ("the catalog was thrown away with all that belongs to it; the words were read anew",)
 

@@ -7,7 +7,7 @@ to write in that moment is left out when somebody does.
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -90,7 +90,8 @@ def examine(
     except IndexFormatError as error:
         return Health((Finding(Kind.CATALOG, CATALOG_FILE, str(error)),), Counts(files=len(found.files)))
     except (LockedError, OSError) as error:
-        return Health((), Counts(files=len(found.files)), (f"derived data was not looked at: {error}",))
+        locked = Finding(Kind.CATALOG, CATALOG_FILE, f"could not be looked at: {error}", mendable=False)
+        return Health((locked,), Counts(files=len(found.files)))
     if opened is None:
         return _nothing_indexed(subject, found)
     inventory = opened.inventory
@@ -122,7 +123,9 @@ def examine(
 
 def _nothing_indexed(subject: Subject, found: Scan) -> Health:
     """Nothing is there yet, or only what another release or another root left."""
-    meta = read_meta(subject.folder)
+    meta: dict[str, str] = {}
+    with suppress(IndexFormatError):  # being made anew in this moment
+        meta = read_meta(subject.folder)
     findings = _root(found)
     if meta:
         said = f"of format {meta.get('format')} for {meta.get('root')}; the next use makes it anew"

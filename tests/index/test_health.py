@@ -570,6 +570,17 @@ def test_a_sample_is_another_one_each_time_unless_it_is_to_be_repeatable(index: 
     assert len({looked(index, sample=Sample(topics=3, seed=7)).findings for _ in range(5)}) == 1
 
 
+def test_a_catalog_that_somebody_keeps_locked_is_told_and_not_called_healthy(
+    index: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recall.index.inventory._WAIT_S", 0.0)
+    with exclusive(index.folder / "open.lock", timeout_s=0):
+        (fault,) = looked(index).faults
+    assert (fault.kind, fault.mendable) == (Kind.CATALOG, False)
+    assert "could not be looked at" in fault.sentence
+    assert index.mend([fault]) == ()
+
+
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_rebuild_between_the_catalog_and_its_files_raises_no_alarm(
     index: Collection, monkeypatch: pytest.MonkeyPatch, times: int
