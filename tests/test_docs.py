@@ -20,7 +20,7 @@ CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
 SECTIONS = {part.partition("\n")[0].strip(): part.partition("\n")[2] for part in CLI.split("\n## ")}
 COMMON = "Common options"
 COMMANDS = sorted(cli.commands)
-ON_A_MEMORY = ["search", "prefetch", "reindex", "status", "where", "show"]
+ON_A_MEMORY = ["search", "prefetch", "reindex", "status", "doctor", "where", "show"]
 FOR_PROGRAMS = {"serve", "hook"}  # they print no JSON of this form
 
 
@@ -85,6 +85,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, lis
         "prefetch": ["prefetch", "rollout", "--set", "search.budget_ms=20000", *on_memory],
         "reindex": ["reindex", *on_memory],
         "status": ["status", *on_memory],
+        "doctor": ["doctor", *on_memory],
         "where": ["where", *on_memory],
         "show": ["show", "a", *on_memory],
         "eval": ["eval", str(memory), str(queries), "--delivered", "--set", "search.budget_ms=20000", *hashing],
@@ -122,6 +123,13 @@ def test_the_example_and_the_table_of_fields_have_the_form_that_is_printed(
     assert example is not None
     assert_same_form(json.loads(example[1]), printed, "")
     assert {field.strip("`") for field in rows(name, "field")} == set(printed)
+
+
+def test_the_example_of_an_examination_has_the_form_that_is_printed(answers: Mapping[str, list[str]]) -> None:
+    result = CliRunner().invoke(cli, ["status", "--check", *answers["status"][1:]])
+    assert result.exit_code == 0, result.output
+    example = re.findall(r"```json\n(.*?)```", SECTIONS["status"], re.DOTALL)[1]
+    assert_same_form(json.loads(example), json.loads(result.stdout), "")
 
 
 # --- settings

@@ -141,9 +141,14 @@ def _unfinished(root: RootStatus, config: Config) -> bool:
 
 
 @cli.command()
+@click.option("--check", is_flag=True, help="Examine the derived data instead; exit code 1 when something is wrong.")
 @memory_options
-def status(opening: Opening) -> None:
+def status(opening: Opening, check: bool) -> None:
     """Account for every .md file of the memory, and for the derived data."""
+    if check:
+        from recall.apps import doctor as checkup
+
+        sys.exit(checkup.check(opening))
     from recall.apps import payloads, render
     from recall.apps.accounts import account
 
@@ -154,6 +159,16 @@ def status(opening: Opening) -> None:
     else:
         for one in accounts:
             show(render.account(one))
+
+
+@cli.command()
+@click.option("--fix", is_flag=True, help="Mend what can be mended; memory files are never touched.")
+@memory_options
+def doctor(opening: Opening, fix: bool) -> None:
+    """Say what is wrong with the derived data, and mend it."""
+    from recall.apps import doctor as checkup
+
+    sys.exit((checkup.fix if fix else checkup.diagnose)(opening))
 
 
 @cli.command()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.turn import Watch
     from recall.config import Config
     from recall.memory.memory import Memory
-    from recall.store.layout import Located
+    from recall.store.layout import Located, Place
 
 _STDIN: Final = "-"
 
@@ -60,15 +60,21 @@ class Opening:
         candidates = (chosen if place is found.chosen else place for place in found.candidates)
         return replace(found, chosen=chosen, candidates=tuple(candidates))
 
+    def place(self, config: Config) -> Place:
+        """Where the memory lies; folders that were named have to be there."""
+        place = self.locate(config).chosen
+        if self.root is not None and not place.exists:
+            raise _missing(self.root, "--root")
+        if self.user_root is not None and not self.user_root.is_dir():
+            raise _missing(self.user_root, "--user-root")
+        return place
+
     def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
         """Opens it; folders that were named have to be there."""
         from recall.memory.memory import Memory
 
         config = self.config()
-        if self.root is not None and not self.locate(config).chosen.exists:
-            raise _missing(self.root, "--root")
-        if self.user_root is not None and not self.user_root.is_dir():
-            raise _missing(self.user_root, "--user-root")
+        self.place(config)
         return Memory.open(
             self.root,
             project=self.project,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from recall.errors import TopicError
 from recall.index.catalog import Catalog, Known
-from recall.index.sync import digest_of, plan
+from recall.index.sync import file_digest, plan
 from recall.store.files import read_text
 from recall.store.look import Difference
 from recall.store.scan import SourceFile
@@ -36,7 +36,7 @@ def _is_same(known: Known, file: Path, path: str, *, max_bytes: int) -> bool:
         stamp = status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
         if known.matches(SourceFile(path, str(file), *stamp)):
             return True
-        return status.st_size == known.size and digest_of(read_text(file, max_bytes=max_bytes)[0]) == known.digest
+        return status.st_size == known.size and file_digest(read_text(file, max_bytes=max_bytes)[0]) == known.digest
     except (OSError, TopicError):
         return False
 

@@ -27,6 +27,15 @@ FORMAT: Final = 3
 CATALOG_FILE: Final = "catalog.sqlite3"
 """Its name in the folder of derived data."""
 
+OPEN_LOCK: Final = "open.lock"
+"""Held, in that folder, while a catalog is made, thrown away or opened."""
+
+WORDS_LOCK: Final = "words.lock"
+"""Held while topics and postings are written."""
+
+VECTORS_LOCK: Final = "vectors.lock"
+"""Held while vectors are written."""
+
 NO_VECTOR: Final = "the model gave no usable vector for it; found by its words only"
 """What `Catalog.problems` says of a topic that the model could not read."""
 
@@ -169,8 +178,7 @@ class Catalog:
         return connection
 
     def _prepare(self) -> None:
-        root = os.fsencode(self.root).decode("utf-8", "backslashreplace")  # a path may hold bytes that are no text
-        identity = {"format": str(FORMAT), "root": root}
+        identity = {"format": str(FORMAT), "root": recorded(self.root)}
         tables = {name for (name,) in self.read("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables:
             found = self.meta() if "meta" in tables else {}
@@ -361,6 +369,11 @@ class Catalog:
             write.execute(f"UPDATE topics SET embedded = 0, changed = {NEXT}")  # noqa: S608 - a constant
             set_meta(write, {"encoder": fingerprint, "dim": str(dim), "vectors": vectors, "rows": "0"})
             advance(write)
+
+
+def recorded(root: Path) -> str:
+    """The root as the catalog notes it; bytes of a path that are no text as hexadecimal escapes."""
+    return os.fsencode(root).decode("utf-8", "backslashreplace")
 
 
 def _close(*connections: sqlite3.Connection) -> None:

@@ -21,8 +21,10 @@ from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
 from recall.index.behind import behind, changed
-from recall.index.catalog import CATALOG_FILE, Catalog
+from recall.index.catalog import CATALOG_FILE, OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors, delete_old_vectors
+from recall.index.findings import Finding, Kind, Subject
+from recall.index.mending import mend_vectors, mend_words, renew_readers
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
 from recall.store import disk
@@ -34,9 +36,6 @@ from recall.store.topics import Scope
 
 logger = logging.getLogger(__name__)
 
-_OPEN_LOCK: Final = "open.lock"
-_WORDS_LOCK: Final = "words.lock"
-_VECTORS_LOCK: Final = "vectors.lock"
 _CLOSE_WAIT_S: Final = 1.0
 _LOCK_WAIT_S: Final = 10.0
 
@@ -110,7 +109,7 @@ class Collection:
             try:
                 self._make_folder()
                 # Nobody may open what another is about to delete.
-                with exclusive(self.folder / _OPEN_LOCK, timeout_s=_LOCK_WAIT_S):
+                with exclusive(self.folder / OPEN_LOCK, timeout_s=_LOCK_WAIT_S):
                     if afresh:
                         self._wipe()
                     return Catalog(self.folder, real_path(self.root))
@@ -224,8 +223,8 @@ class Collection:
         start = time.perf_counter()
 
         def work(catalog: Catalog) -> SyncReport:
-            with _writing(catalog, _WORDS_LOCK, lock_wait_s):
-                self._check(catalog, _WORDS_LOCK, check_segments)
+            with _writing(catalog, WORDS_LOCK, lock_wait_s):
+                self._check(catalog, WORDS_LOCK, check_segments)
                 # Not before the lock: what another has added meanwhile would look gone.
                 seen = look(self.root)
                 report = None if full else self._apply_difference(catalog, seen)
@@ -296,8 +295,8 @@ class Collection:
         start = time.perf_counter()
 
         def work(catalog: Catalog) -> SyncReport:
-            with _writing(catalog, _VECTORS_LOCK, lock_wait_s):
-                self._check(catalog, _VECTORS_LOCK, _check_vectors)
+            with _writing(catalog, VECTORS_LOCK, lock_wait_s):
+                self._check(catalog, VECTORS_LOCK, _check_vectors)
                 report = apply_vectors(
                     catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
                 )
@@ -309,6 +308,42 @@ class Collection:
         if limit is None and (tier := self.snapshot().tier):
             tier.warm_up()
         return replace(report, duration_s=time.perf_counter() - start)
+
+    @property
+    def subject(self) -> Subject:
+        """What a check looks at (index.health)."""
+        return Subject(self.folder, self.root, self.scope, self._max_file_bytes)
+
+    def mend(self, findings: Sequence[Finding]) -> tuple[str, ...]:
+        """Mends derived data, never a memory file, by the smallest steps that help.
+
+        What was taken out on the way comes back with the next synchronisation of words and of vectors.
+
+        Args:
+            findings: what a check found (index.health).
+
+        Returns:
+            What was done, a sentence each.
+
+        Raises:
+            LockedError: another process kept writing.
+            OSError: the cache folder is full.
+        """
+        if any(finding.kind is Kind.CATALOG and finding.mendable for finding in findings):
+            self.rebuild()
+            return ("the catalog was thrown away with all that belongs to it; the words were read anew",)
+
+        def work(catalog: Catalog) -> tuple[str, ...]:
+            if not any(finding.mendable for finding in findings):
+                return ()
+            with _writing(catalog, WORDS_LOCK, _LOCK_WAIT_S):
+                words = mend_words(catalog, findings)
+            with _writing(catalog, VECTORS_LOCK, _LOCK_WAIT_S):
+                done = (*words, *mend_vectors(catalog, findings))
+            renew_readers(catalog)
+            return done
+
+        return self._sound(work)
 
     def _check(self, catalog: Catalog, what: str, check: Callable[[Catalog], None]) -> None:
         """Reads what lies on the disk, the first time that this process writes to the catalog."""

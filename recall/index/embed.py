@@ -140,8 +140,23 @@ def compact_vectors(catalog: Catalog) -> None:
     """Copies the vectors in use to a new file when most rows are of texts that are gone."""
     meta = catalog.meta()
     used = [row for (row,) in catalog.read("SELECT DISTINCT vector FROM chunks ORDER BY vector")]
-    if int(meta["rows"]) <= 2 * len(used) + _SPARE_ROWS:
-        return
+    if is_wasteful(int(meta["rows"]), len(used)):
+        keep_vectors(catalog, used)
+
+
+def is_wasteful(rows: int, used: int) -> bool:
+    """Whether so many of the rows are unused that copying the others is worth it."""
+    return rows > 2 * used + _SPARE_ROWS
+
+
+def keep_vectors(catalog: Catalog, used: Sequence[int]) -> None:
+    """Copies these rows to a new file, which takes the place of the old one; the others are gone.
+
+    Args:
+        catalog: whose vectors.
+        used: rows that are there, rising; all that chunks use.
+    """
+    meta = catalog.meta()
     rows = stored_vectors(catalog, meta)
     name = f"{uuid.uuid4().hex}.vectors"
     VectorFile(catalog.file.parent / name, int(meta["dim"])).append(rows[used], at=0)
@@ -201,7 +216,7 @@ def _commit_step(
     catalog: Catalog, source: _Source, step: Sequence[tuple[Pending, list[str]]], report: SyncReport
 ) -> SyncReport:
     texts = dict.fromkeys(text for _, chunks in step for text in chunks)
-    digests = {text: blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts}
+    digests = {text: chunk_digest(text) for text in texts}
     rows = _stored_rows(catalog, source, digests)
     unembedded = []
     with catalog.transaction() as write:
@@ -233,6 +248,11 @@ def _stored_rows(catalog: Catalog, source: _Source, digests: Mapping[str, bytes]
             set_meta(write, {"rows": str(first + len(stored))})
         rows.update(numbered)
     return rows
+
+
+def chunk_digest(text: str) -> bytes:
+    """Hash of a chunk's text, by which its vector is found again."""
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _put_chunks(write: sqlite3.Connection, doc: int, rows: Sequence[int | None]) -> None:

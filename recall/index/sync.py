@@ -239,7 +239,7 @@ def _read_files(
     for source in files:
         try:
             text, warnings = read_text(source.file, max_bytes=max_bytes)
-            digest = digest_of(text)
+            digest = file_digest(text)
             front = parse(text)
             topic = topic_of(front, path=source.path, scope=scope, mtime=source.mtime_ns / 1e9, file=source.file)
             warnings = (*warnings, *front.warnings)
@@ -261,8 +261,8 @@ def _read_files(
     return batch
 
 
-def digest_of(text: str) -> bytes:
-    """Identity of a file's text in the catalog, 16 bytes."""
+def file_digest(text: str) -> bytes:
+    """Hash of a file's text, 16 bytes, by which a change or a move of the file is seen."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -3,41 +3,39 @@
 import logging
 import time
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from recall.config import Config
-from recall.context.prompt import relevant_memory
 from recall.errors import TopicError
 from recall.index.base import Encoder, Products
 from recall.index.collection import Collection as Index
-from recall.index.snapshot import Snapshot
 from recall.index.sync import Progress, SyncReport
-from recall.memory.events import Event, RecallEvent
+from recall.memory.answers import Answers
+from recall.memory.events import Event
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
-from recall.memory.opening import cache_root, find, load_config, make_model
+from recall.memory.opening import cache_root, find, load_config, make_model, scopes_of
 from recall.memory.tracing import Tracer, trace_logs
 from recall.memory.watch import Watcher, need_library
-from recall.search.current import behind, current, marked
 from recall.search.prefetch import Delivery, Limits, Prefetch, Search
-from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
-from recall.search.types import Coverage, Drop, Filter, Hit, Recall, Strategy
+from recall.search.retriever import coverage_of
+from recall.search.types import Coverage, Drop, Filter, Recall
 from recall.search.workers import Lane, Lanes
 from recall.store.layout import Layout, Located
 from recall.store.topics import MemoryType, Scope, Topic
 from recall.store.traces import LIBRARY, Origin, Trace
 
+if TYPE_CHECKING:  # a recall has no need of the doctor
+    from recall.memory.doctor import RootHealth, RootMending
+
 logger = logging.getLogger(__name__)
 
-# How long the considered answer of a prefetch waits for the first words of a new memory.
-_FIRST_WORDS_S: Final = 4.0
 _CLOSE_WAIT_S: Final = 2.0
-_NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +94,10 @@ class Memory:
         self.config = config
         self.located = located
         self._model = model
-        self._clock = clock
         self._tracer = tracer
         self._on_event = on_event
         self._keeper = keeper(self._tell)
+        self._answers = Answers(self._keeper, model, config.search, clock=clock, tell=self._tell)
         self._watcher: Watcher | None = None
         self._handles: weakref.WeakSet[Prefetch] = weakref.WeakSet()
         self._lanes = Lanes(Lane("fast", patience_s=5.0), Lane("refined", patience_s=5.0))
@@ -143,9 +141,7 @@ class Memory:
         if watches := background and bool(config.index.watch):
             need_library()
         located = find(root, project=start, layout=layout, config=config)
-        place = located.chosen
-        user = Path(user_root) if user_root else place.user_root
-        scopes = {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
+        scopes = scopes_of(located.chosen, user_root=Path(user_root) if user_root else None)
         indexes = [
             Index(
                 folder,
@@ -223,8 +219,7 @@ class Memory:
         k = self.config.search.k if k is None else k
         if not query.strip() or k <= 0:
             return Recall(query)
-        note = self._keeper.look(load_model=True)
-        recall = self._answer(query, k, wanted, note=note, behind=self._behind(note))
+        recall = self._answers.full(query, k, wanted)
         if origin is not None:
             self._tracer.record(recall, origin)
         return recall
@@ -240,9 +235,9 @@ class Memory:
         settings, refined, wanted = self.config.search, self._lanes.refined, Filter(frozenset(exclude))
         handle = Prefetch(
             Search(
-                fast=lambda: self._quick(query, wanted),
-                refined=lambda: self._considered(query, wanted),
-                render=self._render,
+                fast=lambda: self._answers.quick(query, wanted),
+                refined=lambda: self._answers.considered(query, wanted),
+                render=self._answers.render,
                 excluded=wanted.exclude,
                 refined_expected=self._model.is_warm and not (refined.busy or refined.is_open),
             ),
@@ -325,6 +320,27 @@ class Memory:
             note="; ".join(filter(None, (report.note, index.note, self._model.problem, unwatched))),
         )
 
+    def check(self) -> "list[RootHealth]":
+        """Looks whether the derived data of every root is true and whole; changes nothing, loads the model.
+
+        What was damaged already when the memory was opened has been made anew by then;
+        `recall.memory.doctor.check` looks without opening.
+        """
+        from recall.memory.doctor import check_index
+
+        return [check_index(index, self._model) for index in self._keeper.indexes]
+
+    def mend(self) -> "list[RootMending]":
+        """Checks every root and mends what is wrong, by the smallest step that helps; reads memory files only.
+
+        Raises:
+            LockedError: another process keeps writing.
+            OSError: the cache folder is full.
+        """
+        from recall.memory.doctor import mend
+
+        return mend(self._keeper.indexes, self._model, self.reindex)
+
     def topics(self) -> list[Topic]:
         """All topics, project before user, by path."""
         found = []
@@ -348,78 +364,6 @@ class Memory:
         raise TopicError(
             f"no topic of that name among {len(topics)}; names are paths below the memory folder", path=name
         )
-
-    def _quick(self, query: str, wanted: Filter) -> Recall:
-        """The fast search of a prefetch: words alone, from what is indexed."""
-        snapshots = self._keeper.snapshots(patience_s=self.config.search.budget_ms / 1000)
-        start = time.perf_counter()
-        # Beside the hybrid search the quick one has to be silent where nothing fits; without a model it is the
-        # founding scorer as it was.
-        floor = self._floor if self._model.encoder else 0.0
-        found = search_heuristic(snapshots, bounded(query), self.config.search.k, wanted=wanted, floor=floor)
-        return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
-
-    @property
-    def _floor(self) -> float:
-        encoder, floor = self._model.encoder, self.config.search.floor
-        return floor if floor is not None else encoder.floor if encoder else 0.0
-
-    def _considered(self, query: str, wanted: Filter) -> Recall:
-        """The refined search of a prefetch: looks at the folder first when that is quick, else afterwards."""
-        if not query.strip():
-            return Recall(query)
-        if self._keeper.looks_quickly:
-            note = self._keeper.look(load_model=False)
-            return self._answer(query, self.config.search.k, wanted, note=note, behind=self._behind(note))
-        answer = self._answer(query, self.config.search.k, wanted, note=_NOT_LOOKED)
-        self._keeper.wake()
-        return answer
-
-    def _behind(self, note: str) -> Sequence[str]:
-        """What changed and could not be read before the answer; the note says whether anything could not be done."""
-        return behind(self._keeper.indexes) if note else ()
-
-    def _answer(self, query: str, k: int, wanted: Filter, *, note: str, behind: Sequence[str] = ()) -> Recall:
-        """Words and meaning; the founding heuristic where there is no vector of the query."""
-        start = time.perf_counter()
-        snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
-        cut = bounded(query)
-        vector = self._model.query(cut) if any(map(len, snapshots)) else None
-        coverage = replace(self._coverage(snapshots, note), behind=tuple(behind))
-        encoder = self._model.encoder
-        if vector is None or encoder is None:
-            found = search_heuristic(snapshots, cut, k, wanted=wanted)
-            return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
-        if coverage.embedded < coverage.topics:
-            self._keeper.wake()
-        hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
-        found = hybrid.search(snapshots, cut, vector, k, wanted=wanted)
-        return self._finished(query, found, Strategy.HYBRID, coverage, start)
-
-    def _coverage(self, snapshots: Sequence[Snapshot], note: str = "") -> Coverage:
-        notes = [note, self._model.problem, *(index.note for index in self._keeper.indexes)]
-        encoder = self._model.encoder
-        if encoder:
-            others = {snapshot.encoder for snapshot in snapshots} - {"", encoder.fingerprint}
-            notes += [f"vectors of {other} are made anew for {encoder.fingerprint}" for other in sorted(others)]
-        return coverage_of(snapshots, "; ".join(filter(None, dict.fromkeys(notes))))
-
-    def _finished(self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float) -> Recall:
-        hits, stale = current(found.hits, self._keeper.indexes)
-        coverage = marked(coverage, [*stale, *coverage.behind])
-        recall = Recall(
-            query,
-            hits,
-            strategy if hits else Strategy.NONE,
-            self._render(hits),
-            coverage,
-            time.perf_counter() - start,
-        )
-        self._tell(RecallEvent(len(query), coverage.topics, len(recall.hits), recall.strategy, recall.duration_s))
-        return recall
-
-    def _render(self, hits: Sequence[Hit]) -> str:
-        return relevant_memory(hits, now=self._clock(), max_tokens=self.config.search.prompt_tokens)
 
     def _tell(self, event: Event) -> None:
         if self._on_event is None:

@@ -11,7 +11,8 @@ from recall.config import Config, load
 from recall.errors import ConfigError, EncoderError
 from recall.index.base import Encoder, Products
 from recall.memory.model import Model, make_encoder
-from recall.store.layout import Layout, Located, locate
+from recall.store.layout import Layout, Located, Place, locate
+from recall.store.topics import Scope
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,17 @@ def _home() -> Path | None:
         return Path.home()
     except RuntimeError:
         return None
+
+
+def scopes_of(place: Place, *, user_root: Path | None = None) -> dict[Scope, Path]:
+    """The folders of a memory: the project's, and the user's where there is another one.
+
+    Args:
+        place: where the project's memory lies.
+        user_root: the folder of memory across projects; None takes the host's, if any.
+    """
+    user = user_root or place.user_root
+    return {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
 
 
 def cache_root(config: Config) -> Path:
