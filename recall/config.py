@@ -4,7 +4,6 @@ Order, later wins: defaults, project file (only keys that can do no harm, becaus
 environment, user file, arguments (DESIGN section 4.6).
 """
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -164,10 +163,13 @@ def _read(file: Path) -> dict[str, object]:
     try:
         if file.exists() and not file.is_file():
             raise OSError("not a regular file")  # a link in a cloned project may lead to a device that never ends
-        tables = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        text = file.read_text(encoding="utf-8-sig")
+        import tomllib  # only for who has a file
+
+        tables = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # neither text nor TOML
         raise ConfigError(f"cannot be read: {error}", source=str(file)) from error
     flat: dict[str, object] = {}
     for section, values in tables.items():

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from recall.apps.console import JSON_WANTED
+from recall.apps.console import JSON_WANTED, quiet
 from recall.store.places import Layout
 
 if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.turn import Watch
     from recall.config import Config
     from recall.memory.memory import Memory
+    from recall.search.types import Recall
     from recall.store.layout import Located
+    from recall.store.places import Place
 
 _STDIN: Final = "-"
 
@@ -60,15 +62,24 @@ class Opening:
         candidates = (chosen if place is found.chosen else place for place in found.candidates)
         return replace(found, chosen=chosen, candidates=tuple(candidates))
 
+    def quick(self, query: str, *, k: int | None, exclude: Collection[str]) -> Recall | None:
+        """An answer by words, where no more is wanted and no index has to be brought up to date; else None."""
+        config = self.config()
+        if config.encoder.model != "off":
+            return None
+        from recall.apps.words import recall
+
+        place = self._found(config)
+        wanted = config.search.k if k is None else k
+        return recall(query, place, config=config, k=wanted, exclude=exclude) if place.exists else None
+
     def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
         """Opens it; folders that were named have to be there."""
         from recall.memory.memory import Memory
 
+        quiet()
         config = self.config()
-        if self.root is not None and not self.locate(config).chosen.exists:
-            raise _missing(self.root, "--root")
-        if self.user_root is not None and not self.user_root.is_dir():
-            raise _missing(self.user_root, "--user-root")
+        self._found(config)
         return Memory.open(
             self.root,
             project=self.project,
@@ -78,6 +89,15 @@ class Opening:
             background=background,
             on_event=watch,
         )
+
+    def _found(self, config: Config) -> Place:
+        """The memory's place; folders that were named have to be there."""
+        place = self.locate(config).chosen
+        if self.root is not None and not place.exists:
+            raise _missing(self.root, "--root")
+        if self.user_root is not None and not self.user_root.is_dir():
+            raise _missing(self.user_root, "--user-root")
+        return place
 
 
 def _missing(folder: Path, option: str) -> click.BadParameter:

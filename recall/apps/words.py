@@ -1,20 +1,41 @@
-"""An answer by words alone from the index as it is, for a hook that finds no resident process."""
+"""An answer by words alone from the index as it is: what a process that has just started can give within its time.
+
+It opens what is there, reads no array library and no model, and starts no thread. Where that does not do - no index
+yet, one that is out of date, very many topics - it says so, and `Memory` has to answer.
+"""
+
+from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from recall.apps.protocol import cut
 from recall.context.prompt import relevant_memory
-from recall.index.collection import Collection
+from recall.errors import IndexFormatError
+from recall.index.catalog import CATALOG_FILE, EMBEDDED, Catalog, cache_folder
+from recall.index.plain import PlainIndex
 from recall.memory.opening import cache_root, find, load_config
-from recall.search.retriever import bounded, search_heuristic
+from recall.search.plain import MOST_TOPICS, coverage_plain, search_plain
+from recall.search.types import Hit, Recall, Strategy
+from recall.store.projects import real_path
+from recall.store.scan import Scan, scan
 from recall.store.topics import Scope
+
+if TYPE_CHECKING:
+    from recall.config import Config
+    from recall.store.places import Place
+
+Roots = Mapping[Scope, Path]
 
 # The shipped model's floor, which a quick answer has to reach so that it is silent where nothing fits.
 _FLOOR = 0.25
 
 
 def answer(query: str, *, root: str, project: str, layout: str, user_root: str) -> str:
-    """The Relevant Memory block, "" when nothing fits or nothing is indexed yet; reads no memory file, loads no model.
+    """The Relevant Memory block, "" when nothing fits or nothing is indexed yet; reads no memory file.
 
     Args:
         query: what the user asks.
@@ -25,19 +46,78 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
 
     Raises:
         ConfigError: a setting cannot be used.
-        OSError: the cache folder cannot be used.
+        IndexFormatError: the index is damaged.
+        OSError: the index cannot be read.
     """
     config = load_config(Path(project))
     place = find(root or None, project=Path(project), layout=layout or None, config=config).chosen
-    user = Path(user_root) if user_root else place.user_root
-    scopes = {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
-    indexes = [
-        Collection(folder, scope, cache=cache_root(config), max_file_bytes=config.index.max_file_bytes, optional=True)
-        for scope, folder in scopes.items()
-    ]
     search = config.search
     # Without a model it is the founding scorer as it was, as in `Memory`.
     floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
-    snapshots = [index.snapshot() for index in indexes]
-    found = search_heuristic(snapshots, bounded(query), search.fast_k, floor=floor)
-    return relevant_memory(found.hits, now=time.time(), max_tokens=search.prompt_tokens)
+    with ExitStack() as stack:
+        indexes = _opened(_roots(place, Path(user_root) if user_root else None), config, stack)
+        found = search_plain(indexes, cut(query), search.fast_k, floor=floor)
+    return _block(found, config)
+
+
+def recall(query: str, place: Place, *, config: Config, k: int, exclude: Collection[str] = ()) -> Recall | None:
+    """What `Memory.recall` answers without a model; None where the index is not there, not up to date, or large.
+
+    Args:
+        query: what the user asks.
+        place: the memory of the project.
+        config: settings.
+        k: most hits.
+        exclude: ids of topics that may not be found.
+    """
+    if not query.strip() or k <= 0:
+        return Recall(query)
+    start = time.perf_counter()
+    roots = _roots(place)
+    with ExitStack() as stack:
+        try:
+            indexes = _opened(roots, config, stack)
+            if not _will_do(indexes, roots):
+                return None
+            found = search_plain(indexes, cut(query), k, exclude=exclude)
+        except (IndexFormatError, OSError):
+            return None
+        coverage = coverage_plain(indexes, embedded=EMBEDDED)
+    strategy = Strategy.HEURISTIC if found else Strategy.NONE
+    return Recall(query, found, strategy, _block(found, config), coverage, time.perf_counter() - start)
+
+
+def _roots(place: Place, user_root: Path | None = None) -> Roots:
+    user = user_root or place.user_root
+    return {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
+
+
+def _opened(roots: Roots, config: Config, stack: ExitStack) -> list[PlainIndex]:
+    """The indexes that there are, project before user; the stack closes them.
+
+    Raises:
+        IndexFormatError: one is damaged or of another version.
+        OSError: one cannot be read.
+    """
+    indexes = []
+    for scope, root in roots.items():
+        folder = cache_folder(cache_root(config), root)
+        if (folder / CATALOG_FILE).is_file():
+            catalog = stack.enter_context(closing(Catalog(folder, real_path(root), read_only=True)))
+            indexes.append(PlainIndex.of(catalog, scope))
+    return indexes
+
+
+def _will_do(indexes: Sequence[PlainIndex], roots: Roots) -> bool:
+    """Whether every root has an index that shows it as it is, and they are small enough together."""
+    if len(indexes) < len(roots) or sum(len(index.rows) for index in indexes) > MOST_TOPICS:
+        return False
+    return all(_shows(index, scan(roots[index.scope], index.scope)) for index in indexes)
+
+
+def _shows(index: PlainIndex, found: Scan) -> bool:
+    return index.is_true_to(found.files) and (index.scope is Scope.USER or not found.root_problem)
+
+
+def _block(hits: Sequence[Hit], config: Config) -> str:
+    return relevant_memory(hits, now=time.time(), max_tokens=config.search.prompt_tokens)

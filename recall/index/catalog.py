@@ -4,6 +4,7 @@ Everything in it is derived from the topic files. A catalog that is damaged, of 
 emptied and filled anew. One process writes at a time (the caller holds the lock); readers are never kept waiting.
 """
 
+import hashlib
 import os
 import sqlite3
 import threading
@@ -17,6 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from recall.errors import IndexFormatError
+from recall.store.projects import real_path
 from recall.store.scan import SourceFile
 from recall.store.topics import MemoryType, Scope, Topic
 
@@ -92,10 +94,10 @@ class Known:
 
     def matches(self, file: SourceFile) -> bool:
         """True when the file looks untouched: same time, size and inode."""
-        return (self.mtime_ns, self.size, self.inode) == _stamp(file)
+        return (self.mtime_ns, self.size, self.inode) == stamp(file)
 
 
-def _stamp(file: SourceFile) -> tuple[int, int, int]:
+def stamp(file: SourceFile) -> tuple[int, int, int]:
     return min(file.mtime_ns, _GREATEST), file.size, min(file.inode, _GREATEST)
 
 
@@ -129,20 +131,28 @@ class Pending:
     body: str
 
 
+def cache_folder(cache: Path, root: Path) -> Path:
+    """Where derived data of the root lies: named by the hash of its real path."""
+    name = hashlib.sha256(os.fsencode(real_path(root))).hexdigest()[:24]
+    return cache / "roots" / name
+
+
 class Catalog:
     """Tables of one memory root. Thread-safe: readers have a connection of their own.
 
     Args:
         folder: where the file lies; must exist.
         root: the memory root that the catalog belongs to.
+        read_only: take what is there and write nothing, not even an empty catalog where there is none.
 
     Raises:
         IndexFormatError: SQLite cannot use the file; it has to be deleted and made anew.
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written, or holds no catalog and none is to be made.
     """
 
-    def __init__(self, folder: Path, root: Path) -> None:
+    def __init__(self, folder: Path, root: Path, *, read_only: bool = False) -> None:
         self.file = folder / CATALOG_FILE
+        self._read_only = read_only
         self.root = root
         self._writer_lock, self._reader_lock = threading.RLock(), threading.Lock()
         try:
@@ -158,7 +168,10 @@ class Catalog:
             raise IndexFormatError(f"{self.file}: {error}") from error
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.file, timeout=10.0, check_same_thread=False, isolation_level=None)
+        place = f"{self.file.absolute().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
+        connection = sqlite3.connect(place, uri=True, timeout=10.0, check_same_thread=False, isolation_level=None)
+        if self._read_only:
+            return connection
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -176,6 +189,8 @@ class Catalog:
             if not identity.items() <= found.items():
                 raise IndexFormatError(f"{self.file}: of format {found.get('format')} for {found.get('root')}")
             return
+        if self._read_only:
+            raise IndexFormatError(f"{self.file}: holds nothing yet")
         first = {
             "generation": "0",
             "words": "0",
@@ -189,6 +204,10 @@ class Catalog:
             for statement in _TABLES.split(";"):
                 write.execute(statement)
             write.executemany("INSERT INTO meta VALUES (?, ?)", (identity | first).items())
+
+    def segment_file(self, name: str) -> Path:
+        """Where the postings segment of that name lies."""
+        return self.file.parent / f"{name}.postings"
 
     def check_in_place(self) -> None:
         """Makes sure that the file was not deleted or exchanged since it was opened.
@@ -373,7 +392,7 @@ def advance(write: sqlite3.Connection, *, words: bool = False) -> None:
 def put_record(write: sqlite3.Connection, record: Record) -> None:
     """Puts a topic in, in the place of an older one of the same path."""
     topic = record.topic
-    mtime_ns, size, inode = _stamp(record.source)
+    mtime_ns, size, inode = stamp(record.source)
     drop_paths(write, [topic.path])
     write.execute(
         f"INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, {NEXT})",  # noqa: S608 - a constant
@@ -390,7 +409,7 @@ def move_record(write: sqlite3.Connection, record: Record) -> None:
     columns = "path = ?, mtime_ns = ?, size = ?, inode = ?, type = ?, modified = ?, warnings = ?"
     write.execute(
         f"UPDATE topics SET {columns}, changed = {NEXT} WHERE doc = ?",  # noqa: S608 - constants
-        (topic.path, *_stamp(record.source), topic.type, topic.modified, _json(record.warnings), record.doc),
+        (topic.path, *stamp(record.source), topic.type, topic.modified, _json(record.warnings), record.doc),
     )
 
 

@@ -5,9 +5,7 @@ be written, a temporary one serves for the life of the process.
 """
 
 import errno
-import hashlib
 import logging
-import os
 import shutil
 import tempfile
 import threading
@@ -20,7 +18,7 @@ from typing import Final, TypeVar
 
 from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.base import Encoder
-from recall.index.catalog import Catalog
+from recall.index.catalog import Catalog, cache_folder
 from recall.index.embed import apply_vectors, check_stored_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
@@ -56,12 +54,6 @@ class _Seen:
     look: Look
     words: int
     report: SyncReport
-
-
-def cache_folder(cache: Path, root: Path) -> Path:
-    """Where derived data of the root lies: named by the hash of its real path."""
-    name = hashlib.sha256(os.fsencode(real_path(root))).hexdigest()[:24]
-    return cache / "roots" / name
 
 
 class Collection:

@@ -299,7 +299,7 @@ def _commit_words(catalog: Catalog, batch: _Batch) -> None:
 
 def segment_file(catalog: Catalog, name: str) -> Path:
     """Where the postings segment of that name lies."""
-    return catalog.file.parent / f"{name}.postings"
+    return catalog.segment_file(name)
 
 
 def check_segments(catalog: Catalog) -> None:

@@ -1,20 +1,22 @@
 """What `Memory.open` opens: settings, memory folder, model. The one place that looks at this process's environment."""
 
-import logging
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 
 from recall.config import Config, load
 from recall.errors import ConfigError, EncoderError
-from recall.index.base import Encoder
-from recall.memory.model import Model, make_encoder
-from recall.search.dense import Nearest
 from recall.store.layout import Layout, Located, locate
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:  # an answer by words alone loads no more than it needs
+    from recall.index.base import Encoder
+    from recall.memory.model import Model
+    from recall.search.dense import Nearest
 
 
 def load_config(project: Path, arguments: Mapping[str, object] | None = None) -> Config:
@@ -80,6 +82,8 @@ def cache_root(config: Config) -> Path:
 
 def make_model(encoder: Encoder | None, config: Config, *, nearest: Nearest | None = None) -> Model:
     """The given encoder, else the one of the settings; without a usable one, a model that leaves words alone."""
+    from recall.memory.model import Model, logger, make_encoder
+
     if encoder is not None:
         return Model(encoder, nearest=nearest)
     try:

@@ -162,13 +162,22 @@ def nearest(project: Project, name: str) -> Path | None:
 
 def newest_file(folder: Path) -> float:
     """Modification time of the newest Markdown file, hidden folders (.trash) left out; 0 without any."""
-    newest = 0.0
-    for top, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            if name.endswith(".md"):
-                try:
-                    newest = max(newest, (Path(top) / name).stat().st_mtime)
-                except OSError:
-                    continue  # a dangling link, or deleted since the folder was listed
+    newest, pending = 0.0, [os.fspath(folder)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending += [] if entry.name.startswith(".") else [entry.path]
+                    elif entry.name.endswith(".md"):
+                        newest = max(newest, _changed(entry))
+        except OSError:
+            continue  # may not be listed, or deleted a moment ago
     return newest
+
+
+def _changed(entry: os.DirEntry[str]) -> float:
+    try:
+        return 0.0 if entry.is_dir() else entry.stat().st_mtime
+    except OSError:
+        return 0.0  # a dangling link, or deleted since the folder was listed

@@ -8,7 +8,6 @@ Sources: qwen.md section 3 (what is listed, in which order), deviations V3 (link
 
 import errno
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -18,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from recall.store.topics import Scope
+from recall.text.patterns import pattern
 
 
 class Reason(StrEnum):
@@ -130,8 +130,8 @@ def _root_problem(root: Path) -> str:
 
 # --- the walk
 
-_DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.md")
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte that is not UTF-8 becomes in a name
+_DAY = pattern(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.md")
+_SURROGATE = pattern("[\ud800-\udfff]")  # what a byte that is not UTF-8 becomes in a name
 _SPECIAL = {"MEMORY.md": Reason.INDEX, "DREAMS.md": Reason.DIARY}
 _COUNT_LIMIT = 20_000  # entries looked at to count what a hidden folder holds; a .git can be huge
 

@@ -4,22 +4,44 @@ Both see text the same way: NFKC, lower case, then two kinds of run. A CJK run g
 run of letters, marks and numbers gives itself. Source: founding document 000, spec qwen.md section 4.1.
 """
 
+from __future__ import annotations
+
 import itertools
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import regex
+if TYPE_CHECKING:
+    import regex
 
-_CJK: Final = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Script_Extensions=Katakana}"
-_QUERY_RUN: Final = regex.compile(
-    rf"(?V1)(?P<cjk>[{_CJK}]+)|(?P<word>[[\p{{L}}\p{{N}}]--[{_CJK}]][[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]{{2,}})"
-)
 _ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
-_CJK_RUN: Final = regex.compile(rf"[{_CJK}]+")
-_WORD_RUN: Final = regex.compile(rf"(?V1)[[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]+")
+_SHORTEST_WORD: Final = 3
+
+
+class _Runs(NamedTuple):
+    """What finds the runs of any text: those of a query, CJK ones, others."""
+
+    query: regex.Pattern[str]
+    cjk: regex.Pattern[str]
+    word: regex.Pattern[str]
+
+
+@cache
+def _runs() -> _Runs:
+    """The patterns; text in ASCII does without, and the library takes longer to load than many an answer takes."""
+    import regex
+
+    cjk = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Script_Extensions=Katakana}"
+    word = rf"(?P<word>[[\p{{L}}\p{{N}}]--[{cjk}]][[\p{{L}}\p{{M}}\p{{N}}]--[{cjk}]]{{2,}})"
+    return _Runs(
+        query=regex.compile(rf"(?V1)(?P<cjk>[{cjk}]+)|{word}"),
+        cjk=regex.compile(rf"[{cjk}]+"),
+        word=regex.compile(rf"(?V1)[[\p{{L}}\p{{M}}\p{{N}}]--[{cjk}]]+"),
+    )
+
 
 HEAD_TOKENS: Final = 32
 TAIL_TOKENS: Final = 32
@@ -59,7 +81,10 @@ def tokenize(text: str) -> list[str]:
 
 
 def _tokens(normalised: str) -> Iterator[str]:
-    for run in _QUERY_RUN.finditer(normalised):
+    if normalised.isascii():
+        yield from (run for run in _ASCII_RUN.findall(normalised) if len(run) >= _SHORTEST_WORD)
+        return
+    for run in _runs().query.finditer(normalised):
         if run["cjk"]:
             yield from _pairs(run["cjk"])
         else:
@@ -84,13 +109,13 @@ def terms(text: str) -> Counter[str]:
     """
     normalised = normalise(text)
     plain = normalised.isascii()
-    counts = Counter((_ASCII_RUN if plain else _WORD_RUN).findall(normalised))
+    counts = Counter((_ASCII_RUN if plain else _runs().word).findall(normalised))
     for run in [term for term in counts if len(term) > _LONGEST_TERM]:
         times = counts.pop(run)
         for piece in _pieces(run):
             counts[piece] += times
     if not plain:
-        runs = _CJK_RUN.findall(normalised)
+        runs = _runs().cjk.findall(normalised)
         counts.update(run for run in runs if len(run) == 1)
         counts.update(itertools.chain.from_iterable(map(_pairs, runs)))
     return counts

@@ -22,7 +22,8 @@ from recall import Config, Memory, Recall
 from recall.config import EncoderConfig, IndexConfig
 from recall.errors import RecallError
 from recall.index.catalog import FORMAT
-from recall.index.collection import Collection, cache_folder
+from recall.index.catalog import cache_folder
+from recall.index.collection import Collection
 from recall.store.locks import exclusive
 from recall.store.topics import Scope
 
