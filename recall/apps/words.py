@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recall.apps.protocol import cut
 from recall.context.prompt import relevant_memory
 from recall.errors import IndexFormatError
 from recall.index.catalog import CATALOG_FILE, EMBEDDED, Catalog, cache_folder
@@ -23,6 +22,7 @@ from recall.search.types import Hit, Recall, Strategy
 from recall.store.projects import real_path
 from recall.store.scan import Scan, scan
 from recall.store.topics import Scope
+from recall.text.tokens import bounded
 
 if TYPE_CHECKING:
     from recall.config import Config
@@ -56,7 +56,7 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
     with ExitStack() as stack:
         indexes = _opened(_roots(place, Path(user_root) if user_root else None), config, stack)
-        found = search_plain(indexes, cut(query), search.fast_k, floor=floor)
+        found = search_plain(indexes, bounded(query), search.fast_k, floor=floor)
     return _block(found, config)
 
 
@@ -79,7 +79,7 @@ def recall(query: str, place: Place, *, config: Config, k: int, exclude: Collect
             indexes = _opened(roots, config, stack)
             if not _will_do(indexes, roots):
                 return None
-            found = search_plain(indexes, cut(query), k, exclude=exclude)
+            found = search_plain(indexes, bounded(query), k, exclude=exclude)
         except (IndexFormatError, OSError):
             return None
         coverage = coverage_plain(indexes, embedded=EMBEDDED)

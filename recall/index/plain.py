@@ -14,7 +14,7 @@ from recall.errors import IndexFormatError
 from recall.index.bundle import open_numbers
 from recall.index.catalog import Catalog, stamp
 from recall.store.scan import SourceFile
-from recall.store.topics import MemoryType, Scope, Topic
+from recall.store.topics import Scope, Topic
 
 _GRAM: Final = 3
 _NEEDED: Final = ("docs", "lengths", "text", "offsets", "starts", "slots", "counts", "fields", "grams", "gram_starts")
@@ -29,11 +29,6 @@ class Row(NamedTuple):
     size: int
     inode: int
     embedded: int
-
-    @property
-    def kind(self) -> MemoryType | None:
-        """The kind of memory, None for none."""
-        return MemoryType(self.type) if self.type else None
 
 
 class PlainSegment:
@@ -82,11 +77,21 @@ class PlainSegment:
         wanted = part.encode("utf-8", "surrogatepass")
         return [number for number in found or () if len(part) == _GRAM or wanted in self._term(number)]
 
-    def postings(self, number: int) -> Iterator[tuple[int, int, int]]:
-        """Slot, occurrences and fields of every document that has the term."""
+    def fields(self, numbers: Iterable[int]) -> dict[int, int]:
+        """In which fields the documents have any of the terms: flags by slot, without those that are 0."""
+        found: dict[int, int] = {}
+        starts, slots, fields = (self._numbers[name] for name in ("starts", "slots", "fields"))
+        for number in numbers:
+            place = slice(starts[number], starts[number + 1])
+            for slot, flags in zip(slots[place], fields[place], strict=True):
+                if flags:
+                    found[slot] = found.get(slot, 0) | flags
+        return found
+
+    def counts(self, number: int) -> Iterator[tuple[int, int]]:
+        """Slot and occurrences of every document that has the term; occurrences may be 0."""
         place = slice(*self._numbers["starts"][number : number + 2].tolist())
-        columns = (self._numbers[name][place].tolist() for name in ("slots", "counts", "fields"))
-        return zip(*columns, strict=True)
+        return zip(self._numbers["slots"][place], self._numbers["counts"][place], strict=True)
 
     def _holding(self, gram: str) -> set[int]:
         first, second, third = map(ord, gram)

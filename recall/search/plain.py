@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterator, Sequence
 from math import log1p
 from typing import Final
 
-from recall.index.plain import PlainIndex, PlainSegment
+from recall.index.plain import PlainIndex
 from recall.search.types import Coverage, Hit
 from recall.search.weights import B, FIELD_WEIGHTS, FULL_SHARE, K1, WORDS_ALONE, type_bonus
 from recall.store.scan import scan_key
+from recall.store.topics import MemoryType
 from recall.text.tokens import terms, tokenize
 
 MOST_TOPICS: Final = 5000
@@ -72,19 +73,13 @@ def _heuristic(index: PlainIndex, tokens: Sequence[str]) -> dict[int, int]:
     """Founding score of every topic that has one."""
     scores: defaultdict[int, int] = defaultdict(int)
     for token in tokens:
-        seen: defaultdict[int, int] = defaultdict(int)
         for segment in index.segments:
             # A CJK pair is a term itself.
             numbers = segment.containing(token) if len(token) > 2 else segment.find(token)
-            for number in numbers:
-                for slot, _, fields in segment.postings(number):
-                    seen[segment.docs[slot]] |= fields
-        for doc, fields in seen.items():
-            if fields and doc in index.rows:
-                scores[doc] += _POINTS[fields]
-    kinds = {row.kind for row in index.rows.values()} if tokens else set()
-    bonus = {kind: type_bonus(tokens, kind) for kind in kinds}
-    return {doc: points + bonus[index.rows[doc].kind] for doc, points in scores.items()}
+            for slot, flags in segment.fields(numbers).items():
+                scores[segment.docs[slot]] += _POINTS[flags]
+    bonus: dict[str | None, int] = {kind: type_bonus(tokens, kind) for kind in (None, *MemoryType)}
+    return {doc: points + bonus[index.rows[doc].type] for doc, points in scores.items() if doc in index.rows}
 
 
 def _coverage(indexes: Sequence[PlainIndex], words: Sequence[str]) -> list[_Weights]:
@@ -117,11 +112,6 @@ def _lengths(index: PlainIndex) -> Iterator[tuple[int, int]]:
 def _occurrences(index: PlainIndex, word: str) -> Iterator[tuple[int, int]]:
     for segment in index.segments:
         for number in segment.find(word):
-            yield from _alive(index, segment, number)
-
-
-def _alive(index: PlainIndex, segment: PlainSegment, number: int) -> Iterator[tuple[int, int]]:
-    for slot, count, _ in segment.postings(number):
-        doc = segment.docs[slot]
-        if count and doc in index.rows:
-            yield doc, count
+            for slot, count in segment.counts(number):
+                if count and (doc := segment.docs[slot]) in index.rows:
+                    yield doc, count

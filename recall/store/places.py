@@ -37,7 +37,6 @@ class Place:
         exists: whether root is a folder that may be used.
         enabled: whether the host's memory is switched on; what lies in a folder may be read all the same.
         reasons: how the folder was found, one plain sentence a step.
-        newest: modification time of the newest memory file in it, seconds since the epoch; 0 without any.
         project: the real folder that root belongs to, None when it is the same for every project.
     """
 
@@ -47,8 +46,15 @@ class Place:
     exists: bool
     enabled: bool
     reasons: tuple[str, ...]
-    newest: float
     project: Path | None = None
+
+    @property
+    def newest(self) -> float:
+        """Modification time of the newest memory file in it now, seconds since the epoch; 0 without any.
+
+        Walks the folder, so that who names a folder outright does not pay for it.
+        """
+        return newest_file(self.root) if self.exists else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +93,13 @@ class Finding:
 
 def place(root: Path, finding: Finding, *, project: Path | None = None) -> Place:
     """The folder itself, looked at."""
-    there = is_folder(root)
     return Place(
         layout=finding.layout,
         root=root,
         user_root=finding.user_root,
-        exists=there,
+        exists=is_folder(root),
         enabled=not finding.off,
         reasons=(*finding.steps, *([finding.off] if finding.off else [])),
-        newest=newest_file(root) if there else 0.0,
         project=project,
     )
 
@@ -127,7 +131,7 @@ def inside(owner: Path, name: str, finding: Finding) -> Place:
     target = real_path(root)
     if not target.is_relative_to(real_path(owner)):
         steps = (*finding.steps, f"disabled: {root} is a link out of the project; name {target} as root to use it")
-        return Place(finding.layout, root, finding.user_root, False, False, steps, 0.0, owner)
+        return Place(finding.layout, root, finding.user_root, False, False, steps, owner)
     steps = (*finding.steps, f"{root} lies in the project: its text comes with it")
     return place(root, replace(finding, steps=steps), project=owner)
 
@@ -135,7 +139,7 @@ def inside(owner: Path, name: str, finding: Finding) -> Place:
 def unavailable(finding: Finding, project: Project, why: str) -> Place:
     """A host without a place of its own; the folder named is where memory would lie inside the project."""
     root = project.root / f".{finding.layout}" / "memory"
-    return Place(finding.layout, root, None, False, False, (f"unavailable: {why}",), 0.0, project.root)
+    return Place(finding.layout, root, None, False, False, (f"unavailable: {why}",), project.root)
 
 
 def owner_of(around: Surroundings, layout: Layout, habit: Worktrees) -> tuple[Path, tuple[str, ...]]:

@@ -53,6 +53,18 @@ _OVERLAP: Final = 200
 _LONGEST_RUN: Final = 8000
 
 
+LONGEST_QUERY: Final = 8000
+"""Characters of a query that are searched."""
+
+
+def bounded(query: str) -> str:
+    """The query cut to a length that costs no time: its beginning and its end, where people ask."""
+    if len(query) <= LONGEST_QUERY:
+        return query
+    half = LONGEST_QUERY // 2
+    return f"{query[:half]}\n{query[-half:]}"
+
+
 def normalise(text: str) -> str:
     """The text in NFKC and lower case, the form that every comparison of words uses."""
     return unicodedata.normalize("NFKC", text).lower()
