@@ -50,7 +50,8 @@ def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Seque
     """Answer a query; `-` reads it from stdin."""
     start = time.perf_counter()
     query, excluded, note = query_of(words), _ids(exclude), ""
-    recall = opening.quick(query, k=k, exclude=excluded)
+    with_prompt = only_prompt or opening.as_json
+    recall = opening.quick(query, k=k, exclude=excluded, with_prompt=with_prompt)
     if recall is None:
         with opening.memory() as memory:
             recall = memory.recall(query, k=k, exclude=excluded)

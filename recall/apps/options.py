@@ -62,7 +62,9 @@ class Opening:
         candidates = (chosen if place is found.chosen else place for place in found.candidates)
         return replace(found, chosen=chosen, candidates=tuple(candidates))
 
-    def quick(self, query: str, *, k: int | None, exclude: Collection[str]) -> Recall | None:
+    def quick(
+        self, query: str, *, k: int | None, exclude: Collection[str], with_prompt: bool
+    ) -> Recall | None:
         """An answer by words, where no more is wanted and no index has to be brought up to date; else None."""
         config = self.config()
         if config.encoder.model != "off":
@@ -70,8 +72,10 @@ class Opening:
         from recall.apps.words import recall
 
         place = self._found(config)
+        if not place.exists:
+            return None
         wanted = config.search.k if k is None else k
-        return recall(query, place, config=config, k=wanted, exclude=exclude) if place.exists else None
+        return recall(query, place, config=config, k=wanted, exclude=exclude, with_prompt=with_prompt)
 
     def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
         """Opens it; folders that were named have to be there."""

@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recall.context.prompt import relevant_memory
 from recall.errors import IndexFormatError
 from recall.index.catalog import CATALOG_FILE, EMBEDDED, Catalog, cache_folder
 from recall.index.plain import PlainIndex
@@ -60,7 +59,9 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     return _block(found, config)
 
 
-def recall(query: str, place: Place, *, config: Config, k: int, exclude: Collection[str] = ()) -> Recall | None:
+def recall(  # noqa: PLR0913 - what the command line says
+    query: str, place: Place, *, config: Config, k: int, exclude: Collection[str] = (), with_prompt: bool = True
+) -> Recall | None:
     """What `Memory.recall` answers without a model; None where the index is not there, not up to date, or large.
 
     Args:
@@ -69,6 +70,7 @@ def recall(query: str, place: Place, *, config: Config, k: int, exclude: Collect
         config: settings.
         k: most hits.
         exclude: ids of topics that may not be found.
+        with_prompt: whether to lay out the block for the model, which takes as long as the search; else it is "".
     """
     if not query.strip() or k <= 0:
         return Recall(query)
@@ -84,7 +86,8 @@ def recall(query: str, place: Place, *, config: Config, k: int, exclude: Collect
             return None
         coverage = coverage_plain(indexes, embedded=EMBEDDED)
     strategy = Strategy.HEURISTIC if found else Strategy.NONE
-    return Recall(query, found, strategy, _block(found, config), coverage, time.perf_counter() - start)
+    prompt = _block(found, config) if with_prompt else ""
+    return Recall(query, found, strategy, prompt, coverage, time.perf_counter() - start)
 
 
 def _roots(place: Place, user_root: Path | None = None) -> Roots:
@@ -120,4 +123,6 @@ def _shows(index: PlainIndex, found: Scan) -> bool:
 
 
 def _block(hits: Sequence[Hit], config: Config) -> str:
+    from recall.context.prompt import relevant_memory  # not every answer is wanted as a block
+
     return relevant_memory(hits, now=time.time(), max_tokens=config.search.prompt_tokens)
