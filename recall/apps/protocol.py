@@ -4,14 +4,19 @@ Every prompt of a host loads this module in a new process, so it imports little 
 else, and names folders by strings: `pathlib` would cost more than the question and its answer.
 """
 
+from __future__ import annotations
+
 import os
 import socket
 import stat
 import struct
 from binascii import crc32
-from collections.abc import Mapping
 
 from recall import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 VERSION = 1
 LONGEST_REQUEST = 256 * 1024

@@ -5,6 +5,7 @@ emptied and filled anew. One process writes at a time (the caller holds the lock
 """
 
 import hashlib
+import json
 import os
 import sqlite3
 import threading
@@ -14,8 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
-
-import msgspec
 
 from recall.errors import IndexFormatError
 from recall.store.projects import real_path
@@ -313,7 +312,7 @@ class Catalog:
     def warnings(self) -> dict[str, tuple[str, ...]]:
         """What was odd about files that were indexed all the same, by path."""
         rows = self.read("SELECT path, warnings FROM topics WHERE warnings != '[]'")
-        return {path: tuple(msgspec.json.decode(text)) for path, text in rows}
+        return {path: tuple(json.loads(text)) for path, text in rows}
 
     def topics(self, docs: Sequence[int], scope: Scope) -> dict[int, Topic]:
         """The topics of these numbers, whole; numbers that are gone are left out."""
@@ -328,7 +327,7 @@ class Catalog:
         return Topic(
             scope=scope, path=path, title=title, description=description, type=MemoryType(kind) if kind else None,
             body=body, mtime=mtime_ns / 1e9, modified=modified, file=self.root / path,
-            links=tuple(msgspec.json.decode(links)),
+            links=tuple(json.loads(links)),
         )  # fmt: skip
 
     def pending(self, limit: int) -> list[Pending]:
@@ -414,7 +413,7 @@ def move_record(write: sqlite3.Connection, record: Record) -> None:
 
 
 def _json(texts: Sequence[str]) -> str:
-    return msgspec.json.encode(texts).decode()
+    return json.dumps(texts)
 
 
 def drop_paths(write: sqlite3.Connection, paths: Iterable[str]) -> None:
