@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isnan
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar, cast
 
 from recall.errors import ConfigError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
@@ -83,22 +84,33 @@ class Config:
     layout: LayoutConfig = LayoutConfig()
 
 
+Number = TypeVar("Number", int, float)
+
+
 def _whole(value: object, *, most: float = inf) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str):
+    number = _parsed(int, value)
+    if number is None:
         raise ValueError(f"expected a whole number, not {value!r}")
-    number = int(value)
     if not 1 <= number <= most:
         raise ValueError(f"expected a whole number of {f'1 to {most}' if most < inf else '1 or more'}, not {number}")
     return number
 
 
 def _real(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    number = float(value) if type(value) is int else _parsed(float, value)
+    if number is None or isnan(number):
         raise ValueError(f"expected a number, not {value!r}")
-    number = float(value)
-    if isnan(number):
-        raise ValueError("expected a number, not nan")
     return number
+
+
+def _parsed(kind: Callable[[str], Number], value: object) -> Number | None:
+    """The value itself when it is of the kind, what a string of it says, else None."""
+    if type(value) is kind:
+        return cast("Number", value)
+    try:
+        return kind(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def _milliseconds(value: object) -> float:
@@ -133,7 +145,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
     "layout.host": partial(_text, among=("", "qwen", "claude", "wave", "workbuddy", "plain")),
     "layout.worktrees": partial(_text, among=("", "shared", "separate")),
 }
-"""What may be set, by dotted key, with what makes the setting of a given value; it raises ValueError for a wrong one."""
+"""What may be set, by dotted key, with what makes a setting of a given value or raises ValueError."""
 
 _PROJECT_RANGES: Final = {
     "search.k": (1, 20),

@@ -89,7 +89,7 @@ def _styled(stderr: bool) -> Callable[[Line], None]:
 
 
 def _plain(stderr: bool, line: Line) -> None:
-    click.echo(line.plain, err=stderr)
+    (sys.stderr if stderr else sys.stdout).write(f"{line.plain}\n")
 
 
 @contextmanager

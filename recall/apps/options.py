@@ -62,9 +62,7 @@ class Opening:
         candidates = (chosen if place is found.chosen else place for place in found.candidates)
         return replace(found, chosen=chosen, candidates=tuple(candidates))
 
-    def quick(
-        self, query: str, *, k: int | None, exclude: Collection[str], with_prompt: bool
-    ) -> Recall | None:
+    def quick(self, query: str, *, k: int | None, exclude: Collection[str], with_prompt: bool) -> Recall | None:
         """An answer by words, where no more is wanted and no index has to be brought up to date; else None."""
         config = self.config()
         if config.encoder.model != "off":

@@ -150,9 +150,7 @@ def account(one: Account) -> Lines:
     sum_ = f"{_count(covered.topics, 'topic')} + {one.skipped} skipped + {one.failed} failed"
     yield Line.of(f"  {_count(one.files, '.md file')} = {sum_}")
     if one.missing:
-        yield Line.of(
-            (f"  {one.missing} unaccounted for: files changed meanwhile, or links lead to some twice", "red")
-        )
+        yield Line.of((f"  {one.missing} unaccounted for: files changed meanwhile, or links lead to some twice", "red"))
     yield from _listed("skipped", status.report.skipped, style="dim", limit=None)
     yield from _listed("problem", sorted(status.problems.items()), style="red", limit=None)
     yield from _listed("warning", status.report.warnings, style="yellow", limit=None)

@@ -59,7 +59,7 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     return _block(found, config)
 
 
-def recall(  # noqa: PLR0913 - what the command line says
+def recall(
     query: str, place: Place, *, config: Config, k: int, exclude: Collection[str] = (), with_prompt: bool = True
 ) -> Recall | None:
     """What `Memory.recall` answers without a model; None where the index is not there, not up to date, or large.

@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from recall.errors import IndexFormatError
 
@@ -30,7 +30,12 @@ _PREFIX: Final = struct.Struct("<8sQI")
 _ALIGN: Final = 64
 _ORDER: Final = "<" if sys.byteorder == "little" else ">"
 # What `memoryview.cast` calls the types that an index file is made of.
-_CASTS: Final = {"|u1": "B", f"{_ORDER}u2": "H", f"{_ORDER}i4": "i", f"{_ORDER}i8": "q"}
+_CASTS: Final[Mapping[str, Literal["B", "H", "i", "q"]]] = {
+    "|u1": "B",
+    f"{_ORDER}u2": "H",
+    f"{_ORDER}i4": "i",
+    f"{_ORDER}i8": "q",
+}
 
 
 def write_bundle(file: Path, arrays: Arrays) -> None:
@@ -82,7 +87,7 @@ def open_bundle(file: Path, *, check: bool = False) -> dict[str, NDArray[Any]]:
 
 
 def open_numbers(file: Path) -> dict[str, memoryview]:
-    """The same arrays, flat, as plain numbers, for a process that asks for a few of them and does without numpy.
+    """The same arrays, flat, as plain numbers, for a process that does without numpy; all are read and checked.
 
     Raises:
         IndexFormatError: absent, cut short, damaged, or of another format or byte order.
@@ -95,7 +100,10 @@ def open_numbers(file: Path) -> dict[str, memoryview]:
             raise IndexFormatError(f"{file}: {name} is of the type {item['dtype']}")
         cast = _CASTS[item["dtype"]]
         start = found.base + item["offset"]
-        numbers[name] = view[start : start + math.prod(item["shape"]) * struct.calcsize(cast)].cast(cast)
+        part = view[start : start + math.prod(item["shape"]) * struct.calcsize(cast)]
+        if zlib.crc32(part) != item["crc"]:
+            raise IndexFormatError(f"{file}: damaged")
+        numbers[name] = part.cast(cast)
     return numbers
 
 

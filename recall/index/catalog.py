@@ -97,6 +97,7 @@ class Known:
 
 
 def stamp(file: SourceFile) -> tuple[int, int, int]:
+    """Time, size and inode of a file as the catalog holds them."""
     return min(file.mtime_ns, _GREATEST), file.size, min(file.inode, _GREATEST)
 
 

@@ -31,7 +31,7 @@ def load_config(project: Path, arguments: Mapping[str, object] | None = None) ->
 
 def _absolute(folder: str) -> Path | None:
     """The folder; None for a user without a home, whose "~" would lie in the opened project and be anybody's."""
-    return Path(folder) if os.path.isabs(folder) else None
+    return path if (path := Path(folder)).is_absolute() else None
 
 
 def find(root: Path | str | None, *, project: Path, layout: Layout | str | None, config: Config) -> Located:

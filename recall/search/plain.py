@@ -11,7 +11,7 @@ from typing import Final
 
 from recall.index.plain import PlainIndex
 from recall.search.types import Coverage, Hit
-from recall.search.weights import B, FIELD_WEIGHTS, FULL_SHARE, K1, WORDS_ALONE, type_bonus
+from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, WORDS_ALONE, B, type_bonus
 from recall.store.scan import scan_key
 from recall.store.topics import MemoryType
 from recall.text.tokens import terms, tokenize

@@ -1,5 +1,8 @@
 """The folders that a platform keeps for a program: where `platformdirs` has them, which takes long to load."""
 
+# Strings, for the hook, which does without pathlib:
+# ruff: noqa: PTH111, PTH117, PTH118
+
 import os
 import sys
 from collections.abc import Mapping

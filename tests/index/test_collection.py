@@ -21,8 +21,7 @@ import recall
 from recall import Config, Memory, Recall
 from recall.config import EncoderConfig, IndexConfig
 from recall.errors import RecallError
-from recall.index.catalog import FORMAT
-from recall.index.catalog import cache_folder
+from recall.index.catalog import FORMAT, cache_folder
 from recall.index.collection import Collection
 from recall.store.locks import exclusive
 from recall.store.topics import Scope
