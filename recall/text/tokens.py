@@ -4,44 +4,21 @@ Both see text the same way: NFKC, lower case, then two kinds of run. A CJK run g
 run of letters, marks and numbers gives itself. Source: founding document 000, spec qwen.md section 4.1.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-if TYPE_CHECKING:
-    import regex
+from recall.text.scripts import kinds
 
 _ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
+# In the kinds of the characters (text.scripts).
+_QUERY_RUN: Final = re.compile("(c+)|w[wm]{2,}")
+_CJK_RUN: Final = re.compile("c+")
+_WORD_RUN: Final = re.compile("[wm]+")
 _SHORTEST_WORD: Final = 3
-
-
-class _Runs(NamedTuple):
-    """What finds the runs of any text: those of a query, CJK ones, others."""
-
-    query: regex.Pattern[str]
-    cjk: regex.Pattern[str]
-    word: regex.Pattern[str]
-
-
-@cache
-def _runs() -> _Runs:
-    """The patterns; text in ASCII does without, and the library takes longer to load than many an answer takes."""
-    import regex
-
-    cjk = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Script_Extensions=Katakana}"
-    word = rf"(?P<word>[[\p{{L}}\p{{N}}]--[{cjk}]][[\p{{L}}\p{{M}}\p{{N}}]--[{cjk}]]{{2,}})"
-    return _Runs(
-        query=regex.compile(rf"(?V1)(?P<cjk>[{cjk}]+)|{word}"),
-        cjk=regex.compile(rf"[{cjk}]+"),
-        word=regex.compile(rf"(?V1)[[\p{{L}}\p{{M}}\p{{N}}]--[{cjk}]]+"),
-    )
-
 
 HEAD_TOKENS: Final = 32
 TAIL_TOKENS: Final = 32
@@ -96,11 +73,17 @@ def _tokens(normalised: str) -> Iterator[str]:
     if normalised.isascii():
         yield from (run for run in _ASCII_RUN.findall(normalised) if len(run) >= _SHORTEST_WORD)
         return
-    for run in _runs().query.finditer(normalised):
-        if run["cjk"]:
-            yield from _pairs(run["cjk"])
+    for run in _QUERY_RUN.finditer(kinds(normalised)):
+        text = normalised[run.start() : run.end()]
+        if run[1]:
+            yield from _pairs(text)
         else:
-            yield run["word"]
+            yield text
+
+
+def _found(run: re.Pattern[str], kind: str, text: str) -> Iterator[str]:
+    """The parts of the text whose kinds are such a run."""
+    return (text[match.start() : match.end()] for match in run.finditer(kind))
 
 
 def _pairs(run: str) -> Iterator[str]:
@@ -121,13 +104,14 @@ def terms(text: str) -> Counter[str]:
     """
     normalised = normalise(text)
     plain = normalised.isascii()
-    counts = Counter((_ASCII_RUN if plain else _runs().word).findall(normalised))
+    kind = "" if plain else kinds(normalised)
+    counts = Counter(_ASCII_RUN.findall(normalised) if plain else _found(_WORD_RUN, kind, normalised))
     for run in [term for term in counts if len(term) > _LONGEST_TERM]:
         times = counts.pop(run)
         for piece in _pieces(run):
             counts[piece] += times
     if not plain:
-        runs = _runs().cjk.findall(normalised)
+        runs = list(_found(_CJK_RUN, kind, normalised))
         counts.update(run for run in runs if len(run) == 1)
         counts.update(itertools.chain.from_iterable(map(_pairs, runs)))
     return counts
