@@ -33,7 +33,7 @@ _LONGEST_LOG = 64 * 1024
 # Of the time left, kept for the way there and back and for printing.
 _MARGIN_S = 0.008
 # Loading what an answer needs takes longer than this on any machine: with less time left it is not begun.
-_LEAST_S = 0.12
+_LEAST_S = 0.04
 # After these the model has lost what it was told before.
 _FORGETTING = ("compact", "clear")
 

@@ -13,7 +13,7 @@ WORD: Final = "w"
 MARK: Final = "m"
 OTHER: Final = " "
 
-# Scripts Han, Hiragana and Hangul, and what is used with Katakana (Unicode 17): first and last code point of each range.
+# Scripts Han, Hiragana and Hangul, and what is used with Katakana (Unicode 17): first and last code point of a range.
 _CJK_RANGES: Final = """
     305-305 323-323 1100-11ff 2e80-2e99 2e9b-2ef3 2f00-2fd5 3001-3003 3005-3005 3007-3011 3013-301f 3021-3029 302e-3035
     3037-303d 3041-3096 3099-30ff 3131-318e 31f0-321e 3260-327e 32d0-32fe 3300-3357 3400-4dbf 4e00-9fff a960-a97c
