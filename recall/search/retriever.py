@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +9,12 @@ from numpy.typing import NDArray
 from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
 from recall.search.dense import Nearest
-from recall.search.fusion import WORDS_ALONE, Scored, fuse, rank_key
+from recall.search.fusion import Scored, fuse, rank_key
 from recall.search.lexical import score_words
 from recall.search.types import Coverage, Hit
+from recall.search.weights import WORDS_ALONE
 from recall.store.scan import scan_key
-
-_LONGEST_QUERY: Final = 8000
+from recall.text.tokens import bounded as bounded  # noqa: PLC0414 - part of this module's surface
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +28,6 @@ class Found:
 
     hits: tuple[Hit, ...] = ()
     best: float | None = None
-
-
-def bounded(query: str) -> str:
-    """The query cut to a length that costs no time: its beginning and its end, where people ask."""
-    if len(query) <= _LONGEST_QUERY:
-        return query
-    half = _LONGEST_QUERY // 2
-    return f"{query[:half]}\n{query[-half:]}"
 
 
 def search_heuristic(
