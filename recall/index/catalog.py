@@ -12,9 +12,8 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from recall.errors import IndexFormatError
 from recall.store.projects import real_path
@@ -73,8 +72,7 @@ class Read(Protocol):
     def __call__(self, statement: str, values: Sequence[Any] = (), /) -> list[tuple[Any, ...]]: ...  # noqa: D102 - the class says it
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What the catalog remembers of a file, to see whether it changed.
 
     Attributes:
@@ -101,8 +99,7 @@ def stamp(file: SourceFile) -> tuple[int, int, int]:
     return min(file.mtime_ns, _GREATEST), file.size, min(file.inode, _GREATEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A topic on its way into the catalog.
 
     Attributes:
@@ -120,8 +117,7 @@ class Record:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A topic that still lacks its vectors."""
 
     doc: int

@@ -6,7 +6,6 @@ one answer needs. Here the same files are read through memoryviews.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -106,8 +105,7 @@ class PlainSegment:
         return self._text[self._offsets[number] : self._offsets[number + 1]].tobytes()
 
 
-@dataclass(frozen=True, slots=True)
-class PlainIndex:
+class PlainIndex(NamedTuple):
     """One root at one commit.
 
     Attributes:

@@ -6,10 +6,10 @@ Nothing here writes.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from recall.store.projects import Project, fits, is_folder, is_there, other_spellings, real_path, recorded_root
 
@@ -57,8 +57,7 @@ class Place:
         return newest_file(self.root) if self.exists else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What the rules of a host look at.
 
     Attributes:
@@ -74,8 +73,7 @@ class Surroundings:
     worktrees: Worktrees | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What a host says about a folder before anybody looks whether it is there.
 
     Attributes:
@@ -122,7 +120,7 @@ def keyed(folder: Path, key: str, finding: Finding, *, owner: Path, project: Pro
     others = [folder / name for name in other_spellings(project, owner, key) if is_folder(folder / name / "memory")]
     steps += [f"another spelling of this project has a memory too, which is not read: {other}" for other in others]
     off = finding.off or ("" if fits(key) else "disabled: the key is longer than a file name can be")
-    return place(root, replace(finding, steps=tuple(steps), off=off), project=owner)
+    return place(root, finding._replace(steps=tuple(steps), off=off), project=owner)
 
 
 def inside(owner: Path, name: str, finding: Finding) -> Place:
@@ -133,7 +131,7 @@ def inside(owner: Path, name: str, finding: Finding) -> Place:
         steps = (*finding.steps, f"disabled: {root} is a link out of the project; name {target} as root to use it")
         return Place(finding.layout, root, finding.user_root, False, False, steps, owner)
     steps = (*finding.steps, f"{root} lies in the project: its text comes with it")
-    return place(root, replace(finding, steps=steps), project=owner)
+    return place(root, finding._replace(steps=steps), project=owner)
 
 
 def unavailable(finding: Finding, project: Project, why: str) -> Place:

@@ -11,10 +11,10 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from recall.store.topics import Scope
 from recall.text.patterns import pattern
@@ -38,8 +38,7 @@ class Reason(StrEnum):
     NAME = "name is not UTF-8"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(NamedTuple):
     """A topic file as the scan saw it.
 
     Attributes:
@@ -64,8 +63,7 @@ class SourceFile:
         return Path(self.place)
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A file, folder or link that is no topic.
 
     Attributes:
@@ -83,8 +81,7 @@ class Skipped:
         return f"{self.reason}, {self.detail}" if self.detail else str(self.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What a memory folder holds.
 
     Attributes:
