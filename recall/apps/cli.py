@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -303,6 +305,7 @@ def hook(event: str, no_start: bool, **given: str | float | None) -> None:
 
 def main() -> None:
     """The console script."""
+    atexit.register(gc.freeze)  # or the end of the process would look through all that goes with it anyway
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
