@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -70,14 +70,22 @@ def measure(space: Workspace, work: Path, runs: int, *, busy: bool) -> list[Figu
             },
             range(max(10, runs // 10)),
         )
-    shares = Counter(told[_WARM_UP:])
     late = sum(seconds * 1000 > BUDGET_MS for seconds in found["hook"][_WARM_UP:])
     return [
         compared(f"hook, {state}", found["hook"][_WARM_UP:], against="python -c pass", baseline=found["python"]),
         Figure(f"hooks beyond {BUDGET_MS:.0f} ms, {state}", "%", {"value": 100 * late / runs}),
-        Figure(f"answers from words and meaning, {state}", "%", {"value": 100 * shares["hybrid"] / runs}),
-        Figure(f"answers from words alone, {state}", "%", {"value": 100 * shares["heuristic"] / runs}),
+        *shares(told[_WARM_UP:], state),
         compared(f"hook, no server, {state}", alone["hook"], against="python -c pass", baseline=alone["python"]),
+    ]
+
+
+def shares(strategies: Sequence[str], state: str) -> list[Figure]:
+    """How many questions got an answer at all, and how many of the answers came from words and meaning."""
+    count = Counter(strategies)
+    answered = len(strategies) - count["none"]
+    return [
+        Figure(f"questions that something was found for, {state}", "%", {"value": 100 * answered / len(strategies)}),
+        Figure(f"of these by words and meaning, {state}", "%", {"value": 100 * count["hybrid"] / max(answered, 1)}),
     ]
 
 
