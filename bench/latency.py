@@ -4,6 +4,7 @@ Warm times are the searches alone, as `Recall.duration_s` tells them; the look a
 bench.reindex, and what the host waits for in bench.prefetch. Cold times are whole processes, interpreter included.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,11 +14,13 @@ from pathlib import Path
 from bench.baselines import FullText, Scan
 from bench.encoders import Standin
 from bench.generate import queries
+from bench.probe import QUERY
 from bench.runner import REPOSITORY, Figure, arguments, compared, interleaved, record, timed
 from bench.workspace import Workspace, notes, workbench
 from recall import Memory
 
 _K = 5
+_BARE = "python, sqlite3, json"
 _WARM_UP = 20
 
 
@@ -67,7 +70,11 @@ def _search(memory: Memory, query: str) -> float:
 
 def cold(space: Workspace, repeats: int) -> list[Figure]:
     """Whole processes from spawn to exit that open the memory and give one answer."""
+    settings = ("--set", f"index.cache={space.cache}", "--set", "encoder.model=off")
+    search = ("-m", "recall", "search", QUERY, "--root", str(space.root), *settings)
+    _process(*search)  # the files that the processes load are compiled, and the index is in step
     cases: dict[str, Callable[[int], float | None]] = {
+        "search": lambda _: _process(*search),
         "words": lambda _: _process("-m", "bench.probe", "words", str(space.root), str(space.cache)),
         "recall": lambda _: _process("-m", "bench.probe", "recall", str(space.root), str(space.cache)),
         "model": lambda _: _process("-m", "bench.probe", "model", str(space.root), str(space.cache)),
@@ -75,13 +82,16 @@ def cold(space: Workspace, repeats: int) -> list[Figure]:
     }
     found = interleaved(cases, range(repeats))
     return [
-        compared("words, cold process", found["words"], against="python, sqlite3, json", baseline=found["python"]),
+        compared("recall search, cold process", found["search"], against=_BARE, baseline=found["python"]),
+        compared("words, cold process", found["words"], against=_BARE, baseline=found["python"]),
         compared("full answer, cold process", found["recall"], against="loading the model", baseline=found["model"]),
     ]
 
 
 def _process(*words: str, cwd: Path = REPOSITORY) -> float:
-    return timed(lambda: subprocess.run([sys.executable, *words], cwd=cwd, check=True, stdout=subprocess.DEVNULL))
+    command = [sys.executable, *words]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return timed(lambda: subprocess.run(command, cwd=cwd, env=env, check=True, stdout=subprocess.DEVNULL))
 
 
 if __name__ == "__main__":

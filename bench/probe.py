@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-_QUERY = "why does the release of the payment service need a backup? 发布之前为什么要备份"
+QUERY = "why does the release of the payment service need a backup? 发布之前为什么要备份"
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
 def _model(root: Path, cache: Path) -> int:
     from recall.index.onnx import OnnxEncoder
 
-    return len(OnnxEncoder().encode_query(_QUERY))
+    return len(OnnxEncoder().encode_query(QUERY))
 
 
 def _words(root: Path, cache: Path) -> int:
@@ -36,7 +36,7 @@ def _words(root: Path, cache: Path) -> int:
 
     config = load(arguments={"index.cache": str(cache), "encoder.model": "off"})
     with Memory.open(root, layout="plain", config=config) as memory:
-        delivery = memory.prefetch(_QUERY).first(5.0)
+        delivery = memory.prefetch(QUERY).first(5.0)
         return len(delivery.recall.hits) if delivery else 0
 
 
@@ -47,7 +47,7 @@ def _recall(root: Path, cache: Path) -> int:
 
     config = load(arguments={"index.cache": str(cache)})
     with Memory.open(root, layout="plain", config=config, encoder=Standin(), background=False) as memory:
-        return len(memory.recall(_QUERY).hits)
+        return len(memory.recall(QUERY).hits)
 
 
 def _index(root: Path, cache: Path) -> int:

@@ -9,9 +9,7 @@
 Names are loaded on first use, so that importing the package costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # `typing` itself takes longer to load than all of the hook
 if TYPE_CHECKING:
     from recall.config import Config
     from recall.errors import (
@@ -104,6 +102,8 @@ if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt na
 
     def __getattr__(name: str) -> object:
         if name in _HOME_OF:
+            from importlib import import_module
+
             return getattr(import_module(_HOME_OF[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

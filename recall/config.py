@@ -4,20 +4,18 @@ Order, later wins: defaults, project file (only keys that can do no harm, becaus
 environment, user file, arguments (DESIGN section 4.6).
 """
 
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf, isnan
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
-
-import msgspec
+from typing import Any, Final, Literal, TypeVar, cast
 
 from recall.errors import ConfigError
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Milliseconds = Annotated[float, msgspec.Meta(gt=0)]
 
-
-class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchConfig:
     """How a query is answered.
 
     Attributes:
@@ -29,15 +27,16 @@ class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         prompt_tokens: estimated tokens that the Relevant Memory block may have.
     """
 
-    k: Count = 5
-    budget_ms: Milliseconds = 100.0
-    hold_ms: Milliseconds = 70.0
-    fast_k: Count = 2
+    k: int = 5
+    budget_ms: float = 100.0
+    hold_ms: float = 70.0
+    fast_k: int = 2
     floor: float | None = None
-    prompt_tokens: Count = 4000
+    prompt_tokens: int = 4000
 
 
-class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexConfig:
     """What is indexed, and where derived data lies.
 
     Attributes:
@@ -49,12 +48,13 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     cache: str = ""
-    max_file_bytes: Count = 16 * 1024 * 1024
-    exact_rows: Count = 100_000
+    max_file_bytes: int = 16 * 1024 * 1024
+    exact_rows: int = 100_000
     watch: bool | None = None
 
 
-class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderConfig:
     """What turns text into vectors.
 
     Attributes:
@@ -63,10 +63,11 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     model: str = "onnx"
-    threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    threads: int = 1
 
 
-class LayoutConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutConfig:
     """Where memories lie.
 
     Attributes:
@@ -78,7 +79,8 @@ class LayoutConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     worktrees: Literal["", "shared", "separate"] = ""
 
 
-class TracesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracesConfig:
     """What is noted of recalls, for what is learnt from them later.
 
     Attributes:
@@ -87,10 +89,11 @@ class TracesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """
 
     enabled: bool = True
-    max_bytes: Count = 8 * 1024 * 1024
+    max_bytes: int = 8 * 1024 * 1024
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
     """All settings."""
 
     search: SearchConfig = SearchConfig()
@@ -99,6 +102,84 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     layout: LayoutConfig = LayoutConfig()
     traces: TracesConfig = TracesConfig()
 
+
+Number = TypeVar("Number", int, float)
+
+
+def _whole(value: object, *, most: float = inf) -> int:
+    number = _parsed(int, value)
+    if number is None:
+        raise ValueError(f"expected a whole number, not {value!r}")
+    if not 1 <= number <= most:
+        raise ValueError(f"expected a whole number of {f'1 to {most}' if most < inf else '1 or more'}, not {number}")
+    return number
+
+
+def _real(value: object) -> float:
+    number = float(value) if type(value) is int else _parsed(float, value)
+    if number is None or isnan(number):
+        raise ValueError(f"expected a number, not {value!r}")
+    return number
+
+
+def _parsed(kind: Callable[[str], Number], value: object) -> Number | None:
+    """The value itself when it is of the kind, what a string of it says, else None."""
+    if type(value) is kind:
+        return cast("Number", value)
+    try:
+        return kind(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _milliseconds(value: object) -> float:
+    number = _real(value)
+    if number <= 0:
+        raise ValueError(f"expected more than 0, not {number:g}")
+    return number
+
+
+def _floor(value: object) -> float | None:
+    return None if value is None or value == "null" else _real(value)
+
+
+def _flag(value: object) -> bool:
+    said = {"true": True, "1": True, "false": False, "0": False}.get(str(value).lower())
+    if said is None or not isinstance(value, bool | str):
+        raise ValueError(f"expected true or false, not {value!r}")
+    return said
+
+
+def _perhaps(value: object) -> bool | None:
+    return None if value is None or value == "null" else _flag(value)
+
+
+def _text(value: object, *, among: tuple[str, ...] = ()) -> str:
+    if not isinstance(value, str) or (among and value not in among):
+        wanted = f"one of {', '.join(among[1:])}" if among else "text"
+        raise ValueError(f"expected {wanted}, not {value!r}")
+    return value
+
+
+_CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
+    "search.k": _whole,
+    "search.budget_ms": _milliseconds,
+    "search.hold_ms": _milliseconds,
+    "search.fast_k": _whole,
+    "search.floor": _floor,
+    "search.prompt_tokens": _whole,
+    "index.cache": _text,
+    "index.max_file_bytes": _whole,
+    "index.exact_rows": _whole,
+    "index.watch": _perhaps,
+    "encoder.model": _text,
+    "encoder.threads": partial(_whole, most=64),
+    "layout.host": partial(_text, among=("", "qwen", "claude", "wave", "workbuddy", "plain")),
+    "layout.worktrees": partial(_text, among=("", "shared", "separate")),
+    "traces.enabled": _flag,
+    "traces.max_bytes": _whole,
+}
+"""What may be set, by dotted key, with what makes a setting of a given value or raises ValueError."""
 
 _PROJECT_RANGES: Final = {
     "search.k": (1, 20),
@@ -144,18 +225,16 @@ def load(
 
 def _merge(config: Config, values: Flat, *, source: str) -> Config:
     """The config with some dotted keys replaced."""
-    built: dict[str, dict[str, Any]] = msgspec.to_builtins(config)
     for key, value in values.items():
+        if key not in _CHECKS:
+            raise ConfigError(f"unknown setting; known are {', '.join(_CHECKS)}", source=source, key=key)
         section, _, name = key.partition(".")
-        if name not in built.get(section, {}):
-            known = ", ".join(f"{part}.{field}" for part, fields in built.items() for field in fields)
-            raise ConfigError(f"unknown setting; known are {known}", source=source, key=key)
-        built[section][name] = value
         try:
-            # Checked one by one, so that the message can name the key that is wrong.
-            config = msgspec.convert(built, Config, strict=False)
-        except msgspec.ValidationError as error:
+            checked = _CHECKS[key](value)
+        except ValueError as error:
             raise ConfigError(str(error), source=source, key=key) from error
+        changed: dict[str, Any] = {section: replace(getattr(config, section), **{name: checked})}
+        config = replace(config, **changed)
     return config
 
 
@@ -182,10 +261,13 @@ def _read(file: Path) -> dict[str, object]:
     try:
         if file.exists() and not file.is_file():
             raise OSError("not a regular file")  # a link in a cloned project may lead to a device that never ends
-        tables = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        text = file.read_text(encoding="utf-8-sig")
+        import tomllib  # only for who has a file
+
+        tables = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # neither text nor TOML
         raise ConfigError(f"cannot be read: {error}", source=str(file)) from error
     flat: dict[str, object] = {}
     for section, values in tables.items():

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from recall.index.catalog import CATALOG_FILE, Catalog
+from recall.index.catalog import Catalog
+from recall.index.folder import CATALOG_FILE
 from recall.store import disk
 from recall.store.disk import Step
 

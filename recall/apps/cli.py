@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+import atexit
+import gc
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from recall import __version__
-from recall.apps.console import Commands, emit, progress, show
+from recall.apps.console import Commands, emit, progress, quiet, show
 from recall.apps.options import (
     FOLDER,
     Opening,
@@ -37,8 +37,9 @@ if TYPE_CHECKING:  # each command loads what it needs, so that help comes at onc
 def cli(verbose: bool) -> None:
     """Finds the memories that matter for a request, in folders of Markdown files, offline."""
     if verbose:
+        import logging
+
         logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    logging.getLogger("recall").addHandler(logging.NullHandler())  # otherwise Python prints warnings on its own
 
 
 @cli.command()
@@ -49,12 +50,16 @@ def cli(verbose: bool) -> None:
 @memory_options
 def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Sequence[str], only_prompt: bool) -> None:
     """Answer a query; `-` reads it from stdin."""
-    from recall.store.traces import Origin
-
     start = time.perf_counter()
-    with opening.memory() as memory:
-        recall = memory.recall(query_of(words), k=k, exclude=_ids(exclude), origin=Origin("cli"))
-        note = _note(memory, recall)
+    query, excluded, note = query_of(words), _ids(exclude), ""
+    with_prompt = only_prompt or opening.as_json
+    recall = opening.quick(query, k=k, exclude=excluded, with_prompt=with_prompt)
+    if recall is None:
+        from recall.store.traces import Origin
+
+        with opening.memory() as memory:
+            recall = memory.recall(query, k=k, exclude=excluded, origin=Origin("cli"))
+            note = _note(memory, recall)
     total_s = time.perf_counter() - start
     if opening.as_json:
         from recall.apps import payloads
@@ -228,6 +233,7 @@ def evaluate_command(
     from recall.apps.testset import read_queries, unpack_corpus
     from recall.memory.opening import cache_root, load_config
 
+    quiet()
     way = Way(Ranking(chosen["strategy"]), delivered=chosen["delivered"], with_floor=not chosen["no_floor"])
     if way.delivered and way.is_partial:
         raise click.UsageError("--delivered judges the hybrid or the heuristic ranking, not a part of the score")
@@ -257,9 +263,12 @@ def _empty(_: click.Context, __: click.Parameter, folder: Path | None) -> Path |
 @json_option
 def demo(keep: Path | None, as_json: bool) -> None:
     """Make a small bilingual memory, index it, and ask it questions."""
+    import tempfile
+
     from recall.apps import demo as example
     from recall.apps import payloads, render
 
+    quiet()
     with tempfile.TemporaryDirectory(prefix="recall-demo-", ignore_cleanup_errors=True) as scratch:
         folder, cache = (keep or Path(scratch, "memory")).absolute(), Path(scratch, "cache")
         example.write_memory(folder)
@@ -289,6 +298,7 @@ def serve(idle_exit: float, file: Path | None) -> None:
     """Stay resident and answer `recall hook`: one model for all sessions of this user."""
     from recall.apps.serve import serve, usual_socket
 
+    quiet()
     serve((file or usual_socket()).absolute(), idle_s=idle_exit, on_ready=lambda at: click.echo(f"ready {at}"))
 
 
@@ -312,6 +322,7 @@ def hook(event: str, no_start: bool, **given: str | float | None) -> None:
 
 def main() -> None:
     """The console script."""
+    atexit.register(gc.freeze)  # or the end of the process would look through all that goes with it anyway
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

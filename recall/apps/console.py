@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from recall.errors import RecallError
 
 if TYPE_CHECKING:  # printing takes longer to load than many an answer takes
-    from rich.console import Console
     from rich.progress import TaskID
-    from rich.text import Text
 
     from recall.apps import payloads
+    from recall.apps.lines import Line
     from recall.index import sync
 
 JSON_WANTED = "recall.json"
@@ -34,14 +35,13 @@ class Commands(click.Group):
         except (RecallError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of our output went home; click ends quietly
-            from rich.text import Text
-
             from recall.apps import render
+            from recall.apps.lines import Line
 
             message = render.clean(_told(error))
             if ctx.meta.get(JSON_WANTED):
                 emit({"error": message})
-            _console(stderr=True).print(render.safe(Text(f"recall: {message}")))
+            show([Line.of(f"recall: {message}")], stderr=True)
             ctx.exit(1)
 
 
@@ -51,10 +51,11 @@ def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
+def quiet() -> None:
+    """Keeps Python from printing the library's warnings on its own."""
+    import logging
 
-    return Console(stderr=stderr, soft_wrap=True, highlight=False)
+    logging.getLogger("recall").addHandler(logging.NullHandler())
 
 
 def emit(data: payloads.Payload) -> None:
@@ -65,13 +66,30 @@ def emit(data: payloads.Payload) -> None:
     click.echo(payloads.dumped(data, ascii_only=encoding != "utf8"))
 
 
-def show(lines: Iterable[Text]) -> None:
-    """Prints lines as they come."""
+def show(lines: Iterable[Line], *, stderr: bool = False) -> None:
+    """Prints lines as they come, in colour on a terminal."""
     from recall.apps import render
 
-    console = _console()
+    write = _styled(stderr) if _has_styles(sys.stderr if stderr else sys.stdout) else partial(_plain, stderr)
     for line in lines:
-        console.print(render.safe(line))
+        write(render.safe(line))
+
+
+def _has_styles(stream: TextIO) -> bool:
+    """Whether rich would take the stream for a terminal."""
+    return stream.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+
+
+def _styled(stderr: bool) -> Callable[[Line], None]:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=stderr, soft_wrap=True, highlight=False)
+    return lambda line: console.print(Text.assemble(*line.parts))
+
+
+def _plain(stderr: bool, line: Line) -> None:
+    (sys.stderr if stderr else sys.stdout).write(f"{line.plain}\n")
 
 
 @contextmanager

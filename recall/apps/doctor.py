@@ -10,9 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from rich.text import Text
-
 from recall.apps.console import emit, show
+from recall.apps.lines import Line
 from recall.apps.options import Opening
 from recall.apps.payloads import Payload
 from recall.apps.render import Lines, clean
@@ -71,7 +70,7 @@ def diagnose(opening: Opening) -> int:
             show(_examination(root, remedies=True))
         show(_cache_lines(caches))
         if any(finding.mendable for root in roots for finding in root.findings):
-            show([Text.assemble(("`recall doctor --fix` does that; it never touches a memory file", "bold"))])
+            show([Line.of(("`recall doctor --fix` does that; it never touches a memory file", "bold"))])
     return _code(roots)
 
 
@@ -87,9 +86,9 @@ def fix(opening: Opening) -> int:
         return _code(after)
     for root in before:
         show(_examination(root))
-    show(Text.assemble(("done: ", "green"), clean(sentence)) for sentence in done)
+    show(Line.of(("done: ", "green"), clean(sentence)) for sentence in done)
     if done:
-        show([Text.assemble(("and now", "bold"))])
+        show([Line.of(("and now", "bold"))])
         for root in after:
             show(_examination(root))
     show(_cache_lines(caches, removed))
@@ -127,10 +126,10 @@ def _code(roots: Sequence[RootHealth]) -> int:
 
 def _examination(root: RootHealth, *, remedies: bool = False) -> Lines:
     counts = root.counts
-    yield Text.assemble((clean(root.root), "bold"), f" ({root.scope})")
-    yield Text(f"  topics: {counts.topics:,} of {counts.files:,} files, {counts.embedded:,} with vectors")
+    yield Line.of((clean(root.root), "bold"), f" ({root.scope})")
+    yield Line.of(f"  topics: {counts.topics:,} of {counts.files:,} files, {counts.embedded:,} with vectors")
     share = f" ({counts.unused / counts.vectors:.0%})" if counts.vectors else ""
-    yield Text(f"  vectors: {counts.vectors:,} for {counts.chunks:,} chunks, {counts.unused:,} unused{share}")
+    yield Line.of(f"  vectors: {counts.vectors:,} for {counts.chunks:,} chunks, {counts.unused:,} unused{share}")
     faults = list(root.faults)
     for name, style, found in (
         ("wrong", "red", faults),
@@ -139,24 +138,26 @@ def _examination(root: RootHealth, *, remedies: bool = False) -> Lines:
         for _, same in groupby(sorted(found, key=_kind), key=_kind):
             yield from _findings(name, style, list(same), remedies=remedies)
     for sentence in root.sampled:
-        yield Text.assemble((f"  {clean(sentence)}", "dim"))
+        yield Line.of((f"  {clean(sentence)}", "dim"))
     verdict = ("healthy", "green") if root.is_sound else (f"{len(faults):,} wrong", "bold red")
-    yield Text.assemble("  ", verdict)
+    yield Line.of("  ", verdict)
 
 
 def _kind(finding: Finding) -> Kind:
     return finding.kind
 
 
-def _findings(name: str, style: str, found: Sequence[Finding], *, remedies: bool) -> Iterator[Text]:
+def _findings(name: str, style: str, found: Sequence[Finding], *, remedies: bool) -> Iterator[Line]:
     """Findings of one kind, of many the first ones, and what can be done about them."""
     for finding in found[:_SHOWN]:
-        yield Text.assemble((f"  {name}: ", style), (clean(finding.what), "bold"), f": {clean(finding.sentence)}")
+        yield Line.of((f"  {name}: ", style), (clean(finding.what), "bold"), f": {clean(finding.sentence)}")
     if len(found) > _SHOWN:
-        yield Text.assemble((f"  {name}: ", style), f"and {len(found) - _SHOWN:,} more like it; --json lists all")
+        yield Line.of((f"  {name}: ", style), f"and {len(found) - _SHOWN:,} more like it; --json lists all")
     if remedies:
         is_mendable = any(finding.mendable for finding in found)
-        yield Text(f"    --fix would {REMEDIES[found[0].kind]}" if is_mendable else "    --fix can do nothing about it")
+        yield Line.of(
+            f"    --fix would {REMEDIES[found[0].kind]}" if is_mendable else "    --fix can do nothing about it"
+        )
 
 
 def _cache_lines(caches: Sequence[Abandoned], removed: Sequence[Abandoned] = ()) -> Lines:
@@ -169,7 +170,7 @@ def _cache_lines(caches: Sequence[Abandoned], removed: Sequence[Abandoned] = ())
             fate = "--fix removes it"
         else:
             fate = f"stays until it has been unused for {UNUSED_DAYS:.0f} days"
-        yield Text.assemble(("cache: ", "dim"), clean(one.folder), f" {whose}: {said}; {fate}")
+        yield Line.of(("cache: ", "dim"), clean(one.folder), f" {whose}: {said}; {fate}")
 
 
 # --- as data

@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from recall.apps.metrics import DEPTH, Judged, mean
 from recall.apps.testset import Query, bare
@@ -96,12 +94,12 @@ class Way:
         """The settings to open memories with."""
         search, encoder = config.search, config.encoder
         if self.ranking is Ranking.HEURISTIC:
-            encoder = msgspec.structs.replace(encoder, model="off")
+            encoder = replace(encoder, model="off")
         if self.is_partial or not self.with_floor:
-            search = msgspec.structs.replace(search, floor=NO_FLOOR)
+            search = replace(search, floor=NO_FLOOR)
         if not self.delivered:  # nobody reads the prompt
-            search = msgspec.structs.replace(search, prompt_tokens=1)
-        return msgspec.structs.replace(config, search=search, encoder=encoder)
+            search = replace(search, prompt_tokens=1)
+        return replace(config, search=search, encoder=encoder)
 
 
 def evaluate(

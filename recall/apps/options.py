@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from recall.apps.console import JSON_WANTED
+from recall.apps.console import JSON_WANTED, quiet
 from recall.store.places import Layout
 
 if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.turn import Watch
     from recall.config import Config
     from recall.memory.memory import Memory
-    from recall.store.layout import Located, Place
+    from recall.search.types import Recall
+    from recall.store.layout import Located
+    from recall.store.places import Place
 
 _STDIN: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(NamedTuple):
     """What the common options say about the memory to open.
 
     Attributes:
@@ -69,10 +70,24 @@ class Opening:
             raise _missing(self.user_root, "--user-root")
         return place
 
+    def quick(self, query: str, *, k: int | None, exclude: Collection[str], with_prompt: bool) -> Recall | None:
+        """An answer by words, where no more is wanted and no index has to be brought up to date; else None."""
+        config = self.config()
+        if config.encoder.model != "off":
+            return None
+        from recall.apps.words import recall
+
+        place = self.place(config)
+        if not place.exists:
+            return None
+        wanted = config.search.k if k is None else k
+        return recall(query, place, config=config, k=wanted, exclude=exclude, with_prompt=with_prompt)
+
     def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
         """Opens it; folders that were named have to be there."""
         from recall.memory.memory import Memory
 
+        quiet()
         config = self.config()
         self.place(config)
         return Memory.open(

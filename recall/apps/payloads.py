@@ -194,7 +194,7 @@ def _place(place: Place) -> Payload:
         "user_root": place.user_root,
         "exists": place.exists,
         "enabled": place.enabled,
-        "newest": _date(place.newest) if place.newest else None,
+        "newest": _date(newest) if (newest := place.newest) else None,
         "reasons": list(place.reasons),
     }
 

@@ -1,18 +1,22 @@
 """How the hook client and the resident process find each other and talk: one JSON object a line over a Unix socket.
 
 Every prompt of a host loads this module in a new process, so it imports little of the standard library and nothing
-else, and names folders by strings: `pathlib` and `platformdirs` would cost more than the question and its answer.
+else, and names folders by strings: `pathlib` would cost more than the question and its answer.
 """
+
+from __future__ import annotations
 
 import os
 import socket
 import stat
 import struct
-import sys
 from binascii import crc32
-from collections.abc import Mapping
 
 from recall import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 VERSION = 1
 LONGEST_REQUEST = 256 * 1024
@@ -91,16 +95,10 @@ def _runtime_folder(env: Mapping[str, str]) -> str:
 
 
 def cache_folder(env: Mapping[str, str]) -> str:
-    """The platform's cache folder of recall, as platformdirs says."""
-    home = os.path.expanduser("~")
-    if sys.platform == "win32":
-        return os.path.join(
-            env.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "recall", "recall", "Cache"
-        )
-    if sys.platform == "darwin":
-        return os.path.join(home, "Library", "Caches", "recall")
-    named = env.get("XDG_CACHE_HOME", "")
-    return os.path.join(named if os.path.isabs(named) else os.path.join(home, ".cache"), "recall")
+    """The platform's cache folder of recall."""
+    from recall.store import folders  # seldom needed where the user has a runtime folder
+
+    return folders.cache_folder(env)
 
 
 def make_private(folder: str) -> None:

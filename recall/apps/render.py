@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.cells import cell_len
-from rich.text import Text
-
+from recall.apps.lines import Line
 from recall.search.types import Drop
 from recall.store.frontmatter import Frontmatter, joined
 from recall.store.layout import Located, describe
@@ -26,7 +24,7 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.search.delivery import Delivery, PrefetchEvent
     from recall.search.types import Coverage, Hit, Recall
 
-Lines = Iterator[Text]
+Lines = Iterator[Line]
 
 NOTHING_FITS: Final = "nothing fits"
 _SHOWN: Final = 10
@@ -42,10 +40,10 @@ def clean(text: str | Path) -> str:
     return one_line(os.fspath(text).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
-def safe(line: Text) -> Text:
+def safe(line: Line) -> Line:
     """The line, without its styles if anything in it could still act on a terminal: the last guard before printing."""
     shown = visible(line.plain)
-    return line if shown == line.plain else Text(shown)
+    return line if shown == line.plain else Line.of(shown)
 
 
 def _ms(seconds: float) -> str:
@@ -59,26 +57,26 @@ def _count(number: int, one: str, many: str = "") -> str:
 def search(recall: Recall, *, note: str, total_s: float) -> Lines:
     """What `recall search` prints."""
     if not recall.query.strip():
-        yield Text.assemble(("blank query: nothing was searched", "yellow"))
+        yield Line.of(("blank query: nothing was searched", "yellow"))
         return
     for rank, hit in enumerate(recall.hits, start=1):
         yield from _hit(rank, hit)
     if not recall.hits:
-        yield Text.assemble((NOTHING_FITS, "yellow"))
+        yield Line.of((NOTHING_FITS, "yellow"))
     times = f"{_ms(recall.duration_s)} search, {_ms(total_s)} in all"
-    yield Text.assemble((f"{recall.strategy}; {_covered(recall.coverage)}; {times}", "dim"))
+    yield Line.of((f"{recall.strategy}; {_covered(recall.coverage)}; {times}", "dim"))
     yield from notes(_behind(recall.coverage), recall.coverage.note, note)
 
 
 def _hit(rank: int, hit: Hit) -> Lines:
     topic = hit.topic
-    yield Text.assemble((f"{rank:>2}  {hit.score:.3f}  ", "dim"), (clean(topic.id), "bold cyan"))
+    yield Line.of((f"{rank:>2}  {hit.score:.3f}  ", "dim"), (clean(topic.id), "bold cyan"))
     parts = [f"cosine {hit.cosine:.3f}" if hit.cosine is not None else ""]
     parts += [f"words {hit.lexical:.3f}" if hit.lexical is not None else "", topic.type or ""]
     about = [(topic.title, "bold"), (topic.description, ""), (", ".join(filter(None, parts)), "dim")]
     for text, style in about:
         if text:
-            yield Text.assemble(" " * 11, (clean(text), style))
+            yield Line.of(" " * 11, (clean(text), style))
 
 
 def _covered(coverage: Coverage) -> str:
@@ -97,7 +95,7 @@ def _behind(coverage: Coverage) -> str:
 def notes(*sentences: str) -> Lines:
     """What else there is to say, each sentence once; empty ones are left out."""
     for note in dict.fromkeys(filter(None, sentences)):
-        yield Text.assemble(("note: ", "yellow"), clean(note))
+        yield Line.of(("note: ", "yellow"), clean(note))
 
 
 # --- prefetch
@@ -105,19 +103,19 @@ def notes(*sentences: str) -> Lines:
 
 def turn(state: str, played: Turn, *, tools: bool) -> Lines:
     """What `recall prefetch` prints of one turn."""
-    yield Text.assemble((state, "bold"))
+    yield Line.of((state, "bold"))
     yield _delivery("first()", played.first)
     if played.later is not None or (tools and played.end.drop is not None):
         yield _delivery("on_tool_result()", played.later)
-    yield Text.assemble("  ", (_ended(played.end), "dim"))
+    yield Line.of("  ", (_ended(played.end), "dim"))
 
 
-def _delivery(call: str, given: Delivery | None) -> Text:
+def _delivery(call: str, given: Delivery | None) -> Line:
     if given is None:
-        return Text.assemble(f"  {call:<17}", ("nothing", "yellow"))
+        return Line.of(f"  {call:<17}", ("nothing", "yellow"))
     names = ", ".join(clean(hit.topic.id) for hit in given.recall.hits)
     timed = f"{given.phase:<8} {_ms(given.latency_s):>10}  "
-    return Text.assemble(f"  {call:<17}", (timed, "green"), _count(len(given.recall.hits), "hit"), f": {names}")
+    return Line.of(f"  {call:<17}", (timed, "green"), _count(len(given.recall.hits), "hit"), f": {names}")
 
 
 def _ended(event: PrefetchEvent) -> str:
@@ -134,7 +132,7 @@ def report(done: SyncReport) -> Lines:
     """What `recall reindex` prints."""
     counts = {"added": done.added, "changed": done.changed, "moved": done.moved, "removed": done.removed}
     numbers = ", ".join(f"{name} {len(paths)}" for name, paths in counts.items())
-    yield Text.assemble(f"{numbers}, kept {done.kept}, skipped {len(done.skipped)}, failed {len(done.failed)}")
+    yield Line.of(f"{numbers}, kept {done.kept}, skipped {len(done.skipped)}, failed {len(done.failed)}")
     for name, paths in counts.items():
         yield from _listed(name, [(path, "") for path in paths], style="green")
     yield from _listed("skipped", done.skipped, style="dim")
@@ -142,36 +140,34 @@ def report(done: SyncReport) -> Lines:
     yield from _listed("no vectors", done.unembedded, style="red", limit=None)
     yield from _listed("warning", done.warnings, style="yellow")
     chunks = f"{_count(done.embedded, 'chunk')} embedded, {done.reused:,} reused"
-    yield Text.assemble((f"{chunks}; {done.duration_s:.2f} s", "dim"))
+    yield Line.of((f"{chunks}; {done.duration_s:.2f} s", "dim"))
     yield from notes(done.note)
 
 
 def _listed(name: str, pairs: Sequence[tuple[str, str]], *, style: str, limit: int | None = _SHOWN) -> Lines:
     """One line a file, of long lists the first ones."""
     for path, reason in pairs[:limit]:
-        yield Text.assemble(f"  {name}: ", (clean(path), style), f" ({clean(reason)})" if reason else "")
+        yield Line.of(f"  {name}: ", (clean(path), style), f" ({clean(reason)})" if reason else "")
     if limit is not None and len(pairs) > limit:
-        yield Text.assemble(f"  {name}: and {len(pairs) - limit} more; --json lists all")
+        yield Line.of(f"  {name}: and {len(pairs) - limit} more; --json lists all")
 
 
 def account(one: Account) -> Lines:
     """What `recall status` prints of one root."""
     status, covered = one.status, one.status.coverage
-    yield Text.assemble((clean(status.root), "bold"), f" ({status.scope})")
+    yield Line.of((clean(status.root), "bold"), f" ({status.scope})")
     sum_ = f"{_count(covered.topics, 'topic')} + {one.skipped} skipped + {one.failed} failed"
-    yield Text(f"  {_count(one.files, '.md file')} = {sum_}")
+    yield Line.of(f"  {_count(one.files, '.md file')} = {sum_}")
     if one.missing:
-        yield Text.assemble(
-            (f"  {one.missing} unaccounted for: files changed meanwhile, or links lead to some twice", "red")
-        )
+        yield Line.of((f"  {one.missing} unaccounted for: files changed meanwhile, or links lead to some twice", "red"))
     yield from _listed("skipped", status.report.skipped, style="dim", limit=None)
     yield from _listed("problem", sorted(status.problems.items()), style="red", limit=None)
     yield from _listed("warning", status.report.warnings, style="yellow", limit=None)
-    yield Text(f"  vectors: {covered.embedded} of {_count(covered.topics, 'topic')}")
-    yield Text(f"  encoder: {clean(status.encoder) or 'none yet'}")
-    yield Text(f"  derived data: {clean(status.folder)} ({status.bytes / 2**20:.1f} MiB)")
+    yield Line.of(f"  vectors: {covered.embedded} of {_count(covered.topics, 'topic')}")
+    yield Line.of(f"  encoder: {clean(status.encoder) or 'none yet'}")
+    yield Line.of(f"  derived data: {clean(status.folder)} ({status.bytes / 2**20:.1f} MiB)")
     since = f" since {_date(status.traced_since)}" if status.traced_since is not None else ""
-    yield Text(f"  recalls traced: {status.traced:,}{since}")
+    yield Line.of(f"  recalls traced: {status.traced:,}{since}")
     yield from notes(status.note)
 
 
@@ -179,7 +175,7 @@ def located(found: Located) -> Lines:
     """What `recall where` prints."""
     for line in describe(found):
         indent = len(line) - len(line.lstrip())
-        yield Text(" " * indent + clean(line))
+        yield Line.of(" " * indent + clean(line))
 
 
 def topic(shown: Topic, front: Frontmatter) -> Lines:
@@ -195,18 +191,18 @@ def topic(shown: Topic, front: Frontmatter) -> Lines:
         "entries": str(len(parse_entries(shown.body))),
         "links": ", ".join(shown.links) or "none",
     }
-    yield Text.assemble((clean(shown.id), "bold cyan"))
+    yield Line.of((clean(shown.id), "bold cyan"))
     yield from _table(facts)
     stated = {f"header {key}": joined(value) for key, value in front.fields.items() if joined(value)}
     stated |= {f"header metadata.{key}": value for key, value in front.metadata.items()}
     yield from _table(stated)
-    yield Text()
-    yield Text(visible(shown.body))
+    yield Line()
+    yield Line.of(visible(shown.body))
 
 
 def _table(facts: Mapping[str, str]) -> Lines:
     for name, value in facts.items():
-        yield Text.assemble((f"  {clean(name)}: ", "dim"), clean(value))
+        yield Line.of((f"  {clean(name)}: ", "dim"), clean(value))
 
 
 def _date(seconds: float) -> str:
@@ -230,9 +226,9 @@ def evaluation(done: Evaluation, *, ranking: str, seconds: float) -> Lines:
     yield from _aligned(rows)
     if done.injected:
         stats = injection_stats(done.injected)
-        yield Text(", ".join(f"{name} {_figure(value)}" for name, value in stats.items()))
+        yield Line.of(", ".join(f"{name} {_figure(value)}" for name, value in stats.items()))
     floor = "no floor" if done.floor is None else f"floor {done.floor:g}"
-    yield Text.assemble((f"{ranking}, {floor}; {_count(done.topics, 'topic')}; {seconds:.1f} s", "dim"))
+    yield Line.of((f"{ranking}, {floor}; {_count(done.topics, 'topic')}; {seconds:.1f} s", "dim"))
     if done.unknown:
         some = ", ".join(done.unknown[:_SHOWN])
         yield from notes(f"{_count(len(done.unknown), 'relevant id')} without a topic: {some}")
@@ -246,18 +242,20 @@ def _figure(value: float | None) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Lines:
     """Columns under their headings, the first to the left, the others to the right."""
+    from rich.cells import cell_len
+
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
         cells = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
         first, *others = zip(row, cells, strict=True)
         line = first[0] + first[1] + "".join(f"  {space}{cell}" for cell, space in others)
-        yield Text(line, "bold" if number in {0, len(rows) - 1} else "")
+        yield Line.of((line, "bold" if number in {0, len(rows) - 1} else ""))
 
 
 def example_indexed(done: SyncReport, *, folder: Path | None) -> Lines:
     """What `recall demo` prints before its questions."""
     place = f"; they lie in {clean(folder)}" if folder else ""
-    yield Text.assemble(
+    yield Line.of(
         f"{_count(len(done.added), 'example memory', 'example memories')} indexed in ", _ms(done.duration_s), place
     )
 
@@ -266,20 +264,20 @@ def answer(given: Answer) -> Lines:
     """What `recall demo` prints of one question."""
     mark = ("ok   ", "green") if given.is_right else ("WRONG", "bold red")
     state = "just opened, the model is not loaded" if given.is_cold else given.question.about
-    yield Text.assemble(mark, " ", (given.question.text, "bold"), (f"  ({state})", "dim"))
+    yield Line.of(mark, " ", (given.question.text, "bold"), (f"  ({state})", "dim"))
     for call, delivery in (("first()", given.turn.first), ("on_tool_result()", given.turn.later)):
         if delivery is not None:
-            yield Text.assemble("    ", _delivery(call, delivery))
+            yield Line.of("    ", _delivery(call, delivery))
     if not given.turn.deliveries:
         reason = "" if given.question.expected is None else f", expected {given.question.expected}"
-        yield Text.assemble(f"      {NOTHING_FITS}{reason} ({_ms(given.turn.end.latency_s)})")
+        yield Line.of(f"      {NOTHING_FITS}{reason} ({_ms(given.turn.end.latency_s)})")
     if not given.is_right and given.turn.deliveries:
-        yield Text.assemble(
+        yield Line.of(
             (f"      found {given.found or 'nothing'}, expected {given.question.expected or 'nothing'}", "red")
         )
 
 
-def summary(answers: Sequence[Answer]) -> Text:
+def summary(answers: Sequence[Answer]) -> Line:
     """The last line of `recall demo`."""
     right = sum(given.is_right for given in answers)
     firsts = [given.turn.first.latency_s for given in answers if given.turn.first is not None]
@@ -287,4 +285,4 @@ def summary(answers: Sequence[Answer]) -> Text:
 
     in_time = sum(seconds <= BUDGET_S for seconds in firsts)
     timed = f"{in_time} of {_count(len(firsts), 'first delivery', 'first deliveries')} within {BUDGET_S * 1000:.0f} ms"
-    return Text.assemble((f"{right} of {len(answers)} questions answered rightly; {timed}", "bold"))
+    return Line.of((f"{right} of {len(answers)} questions answered rightly; {timed}", "bold"))

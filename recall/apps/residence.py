@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import structs
 
 from recall.apps import protocol
 from recall.config import Config, EncoderConfig
@@ -184,7 +183,7 @@ def _watching(config: Config) -> Config:
     """The settings, with changes watched where that is possible and nobody said otherwise."""
     if config.index.watch is not None or not is_installed():
         return config
-    return structs.replace(config, index=structs.replace(config.index, watch=True))
+    return replace(config, index=replace(config.index, watch=True))
 
 
 def _encoder(config: EncoderConfig) -> Encoder | None:

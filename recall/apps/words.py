@@ -1,18 +1,36 @@
-"""An answer by words alone from the index as it is, for a hook that finds no resident process."""
+"""An answer by words alone from the index as it is: what a process that has just started can give within its time.
+
+It opens what is there, reads no array library and no model, and starts no thread. Where that does not do - no index
+yet, one that is out of date, very many topics - it says so, and `Memory` has to answer.
+"""
+
+from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from recall.config import Config
-from recall.context.prompt import relevant_memory
-from recall.index.collection import Collection
-from recall.memory.opening import cache_root, find, load_config
+from recall.errors import IndexFormatError
+from recall.index.catalog import EMBEDDED, Catalog
+from recall.index.folder import CATALOG_FILE, cache_folder
+from recall.index.plain import PlainIndex
+from recall.memory.opening import cache_root, find, load_config, scopes_of
 from recall.search.current import current
-from recall.search.retriever import bounded, search_heuristic
-from recall.search.types import Hit, Phase, Strategy
+from recall.search.plain import MOST_TOPICS, coverage_plain, search_plain
+from recall.search.types import Hit, Phase, Recall, Strategy
+from recall.store.projects import real_path
+from recall.store.scan import Scan, scan
 from recall.store.topics import Scope
+from recall.text.tokens import bounded
+
+if TYPE_CHECKING:
+    from recall.config import Config
+    from recall.store.places import Place
+
+Roots = Mapping[Scope, Path]
 
 # The shipped model's floor, which a quick answer has to reach so that it is silent where nothing fits.
 _FLOOR = 0.25
@@ -34,7 +52,7 @@ class Answer:
     prompt: str
     query: str
     hits: tuple[Hit, ...]
-    scopes: Mapping[Scope, Path]
+    scopes: Roots
     config: Config
 
     def shown(self, session: str) -> None:
@@ -71,21 +89,79 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
 
     Raises:
         ConfigError: a setting cannot be used.
-        OSError: the cache folder cannot be used.
+        IndexFormatError: the index is damaged.
+        OSError: the index cannot be read.
     """
     config = load_config(Path(project))
     place = find(root or None, project=Path(project), layout=layout or None, config=config).chosen
-    user = Path(user_root) if user_root else place.user_root
-    scopes = {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
-    indexes = [
-        Collection(folder, scope, cache=cache_root(config), max_file_bytes=config.index.max_file_bytes, optional=True)
-        for scope, folder in scopes.items()
-    ]
-    search = config.search
+    scopes, search = scopes_of(place, user_root=Path(user_root) if user_root else None), config.search
     # Without a model it is the founding scorer as it was, as in `Memory`.
     floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
-    snapshots = [index.snapshot() for index in indexes]
-    found = search_heuristic(snapshots, bounded(query), search.fast_k, floor=floor)
-    hits, _ = current(found.hits, indexes)
-    prompt = relevant_memory(hits, now=time.time(), max_tokens=search.prompt_tokens)
-    return Answer(prompt, bounded(query), hits, scopes, config)
+    with ExitStack() as stack:
+        indexes = _opened(scopes, config, stack)
+        hits, _ = current(search_plain(indexes, bounded(query), search.fast_k, floor=floor), indexes)
+    return Answer(_block(hits, config), bounded(query), hits, scopes, config)
+
+
+def recall(
+    query: str, place: Place, *, config: Config, k: int, exclude: Collection[str] = (), with_prompt: bool = True
+) -> Recall | None:
+    """What `Memory.recall` answers without a model; None where the index is not there, not up to date, or large.
+
+    Args:
+        query: what the user asks.
+        place: the memory of the project.
+        config: settings.
+        k: most hits.
+        exclude: ids of topics that may not be found.
+        with_prompt: whether to lay out the block for the model, which takes as long as the search; else it is "".
+    """
+    if not query.strip() or k <= 0:
+        return Recall(query)
+    start = time.perf_counter()
+    roots = scopes_of(place)
+    with ExitStack() as stack:
+        try:
+            indexes = _opened(roots, config, stack)
+            if not _will_do(indexes, roots):
+                return None
+            found = search_plain(indexes, bounded(query), k, exclude=exclude)
+        except (IndexFormatError, OSError):
+            return None
+        coverage = coverage_plain(indexes, embedded=EMBEDDED)
+    strategy = Strategy.HEURISTIC if found else Strategy.NONE
+    prompt = _block(found, config) if with_prompt else ""
+    return Recall(query, found, strategy, prompt, coverage, time.perf_counter() - start)
+
+
+def _opened(roots: Roots, config: Config, stack: ExitStack) -> list[PlainIndex]:
+    """The indexes that there are, project before user; the stack closes them.
+
+    Raises:
+        IndexFormatError: one is damaged or of another version.
+        OSError: one cannot be read.
+    """
+    indexes = []
+    for scope, root in roots.items():
+        folder = cache_folder(cache_root(config), root)
+        if (folder / CATALOG_FILE).is_file():
+            catalog = stack.enter_context(closing(Catalog(folder, real_path(root), read_only=True)))
+            indexes.append(PlainIndex.of(catalog, scope, max_file_bytes=config.index.max_file_bytes))
+    return indexes
+
+
+def _will_do(indexes: Sequence[PlainIndex], roots: Roots) -> bool:
+    """Whether every root has an index that shows it as it is, and they are small enough together."""
+    if len(indexes) < len(roots) or sum(len(index.rows) for index in indexes) > MOST_TOPICS:
+        return False
+    return all(_shows(index, scan(roots[index.scope], index.scope)) for index in indexes)
+
+
+def _shows(index: PlainIndex, found: Scan) -> bool:
+    return index.is_true_to(found.files) and (index.scope is Scope.USER or not found.root_problem)
+
+
+def _block(hits: Sequence[Hit], config: Config) -> str:
+    from recall.context.prompt import relevant_memory  # not every answer is wanted as a block
+
+    return relevant_memory(hits, now=time.time(), max_tokens=config.search.prompt_tokens)

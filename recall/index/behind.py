@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recall.errors import TopicError
-from recall.index.catalog import Catalog, Known
-from recall.index.sync import file_digest, plan
+from recall.index.catalog import Catalog, Known, file_digest
 from recall.store.files import read_text
 from recall.store.look import Difference
 from recall.store.scan import SourceFile
@@ -49,6 +48,8 @@ def behind(catalog: Catalog, found: Sequence[SourceFile] | Difference) -> list[s
         found: all files of a scan, or only what is different since some look; what another process has brought in
             since that look does not count.
     """
+    from recall.index.sync import plan  # loads much, and an answer by words alone asks for `changed` only
+
     if isinstance(found, Difference):
         known = catalog.known([*(file.path for file in found.read), *found.gone])
         fresh = plan(known, found.read).read

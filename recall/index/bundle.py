@@ -5,27 +5,38 @@ all), then the arrays, each at a multiple of 64 bytes. A file that was cut short
 another format is noticed at open; damaged arrays only when asked, since that reads all of them.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import mmap
 import struct
+import sys
 import zlib
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from recall.errors import IndexFormatError
 from recall.store import disk
 
+if TYPE_CHECKING:  # who reads plain numbers does without
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[Any]]
+
 _MAGIC: Final = b"RECALL02"
 _PREFIX: Final = struct.Struct("<8sQI")
 _ALIGN: Final = 64
-
-Arrays = Mapping[str, NDArray[Any]]
+_ORDER: Final = "<" if sys.byteorder == "little" else ">"
+# What `memoryview.cast` calls the types that an index file is made of.
+_CASTS: Final[Mapping[str, Literal["B", "H", "i", "q"]]] = {
+    "|u1": "B",
+    f"{_ORDER}u2": "H",
+    f"{_ORDER}i4": "i",
+    f"{_ORDER}i8": "q",
+}
 
 
 def write_bundle(file: Path, arrays: Arrays) -> None:
@@ -34,6 +45,8 @@ def write_bundle(file: Path, arrays: Arrays) -> None:
     Raises:
         OSError: the disk is full or the folder cannot be written; what was written is removed.
     """
+    import numpy as np
+
     solid = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     spec: dict[str, Any] = {}
     offset = 0
@@ -58,6 +71,43 @@ def open_bundle(file: Path, *, check: bool = False) -> dict[str, NDArray[Any]]:
     Raises:
         IndexFormatError: absent, cut short, damaged, or no bundle of this format.
     """
+    found = _map(file)
+    arrays = {name: _array(found, item) for name, item in found.spec.items()}
+    if check and any(_checksum(arrays[name]) != item["crc"] for name, item in found.spec.items()):
+        raise IndexFormatError(f"{file}: damaged")
+    return arrays
+
+
+def open_numbers(file: Path) -> dict[str, memoryview]:
+    """The same arrays, flat, as plain numbers, for a process that does without numpy; all are read and checked.
+
+    Raises:
+        IndexFormatError: absent, cut short, damaged, or of another format or byte order.
+    """
+    found = _map(file)
+    view = memoryview(found.mapped)
+    numbers: dict[str, memoryview] = {}
+    for name, item in found.spec.items():
+        if item["dtype"] not in _CASTS:
+            raise IndexFormatError(f"{file}: {name} is of the type {item['dtype']}")
+        cast = _CASTS[item["dtype"]]
+        start = found.base + item["offset"]
+        part = view[start : start + math.prod(item["shape"]) * struct.calcsize(cast)]
+        if zlib.crc32(part) != item["crc"]:
+            raise IndexFormatError(f"{file}: damaged")
+        numbers[name] = part.cast(cast)
+    return numbers
+
+
+class _Mapped(NamedTuple):
+    """A bundle as it lies in the file: its bytes, where the arrays begin, what is said of each."""
+
+    mapped: mmap.mmap
+    base: int
+    spec: Mapping[str, Mapping[str, Any]]
+
+
+def _map(file: Path) -> _Mapped:
     try:
         with file.open("rb") as stream:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
@@ -71,15 +121,14 @@ def open_bundle(file: Path, *, check: bool = False) -> dict[str, NDArray[Any]]:
     spec = json.loads(header)
     if len(mapped) != base + spec["bytes"]:
         raise IndexFormatError(f"{file}: {len(mapped)} bytes instead of {base + spec['bytes']}")
-    arrays = {name: _mapped(mapped, base, item) for name, item in spec["arrays"].items()}
-    if check and any(_checksum(arrays[name]) != item["crc"] for name, item in spec["arrays"].items()):
-        raise IndexFormatError(f"{file}: damaged")
-    return arrays
+    return _Mapped(mapped, base, spec["arrays"])
 
 
-def _mapped(mapped: mmap.mmap, base: int, item: Mapping[str, Any]) -> NDArray[Any]:
+def _array(found: _Mapped, item: Mapping[str, Any]) -> NDArray[Any]:
+    import numpy as np
+
     shape = item["shape"]
-    return np.frombuffer(mapped, item["dtype"], math.prod(shape), base + item["offset"]).reshape(shape)
+    return np.frombuffer(found.mapped, item["dtype"], math.prod(shape), found.base + item["offset"]).reshape(shape)
 
 
 def _checksum(array: NDArray[Any]) -> int:

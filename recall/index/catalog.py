@@ -4,37 +4,24 @@ Everything in it is derived from the topic files. A catalog that is damaged, of 
 emptied and filled anew. One process writes at a time (the caller holds the lock); readers are never kept waiting.
 """
 
-import os
+import hashlib
+import json
 import sqlite3
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
-
-import msgspec
+from typing import Any, Final, NamedTuple, Protocol
 
 from recall.errors import IndexFormatError
+from recall.index.folder import CATALOG_FILE, recorded
 from recall.store import disk
 from recall.store.scan import SourceFile
 from recall.store.topics import MemoryType, Scope, Topic
 
 FORMAT: Final = 3
 """Raise it whenever tables, terms, segments or the way topics are parsed change: older catalogs are then rebuilt."""
-
-CATALOG_FILE: Final = "catalog.sqlite3"
-"""Its name in the folder of derived data."""
-
-OPEN_LOCK: Final = "open.lock"
-"""Held, in that folder, while a catalog is made, thrown away or opened."""
-
-WORDS_LOCK: Final = "words.lock"
-"""Held while topics and postings are written."""
-
-VECTORS_LOCK: Final = "vectors.lock"
-"""Held while vectors are written."""
 
 NO_VECTOR: Final = "the model gave no usable vector for it; found by its words only"
 """What `Catalog.problems` says of a topic that the model could not read."""
@@ -82,8 +69,7 @@ class Read(Protocol):
     def __call__(self, statement: str, values: Sequence[Any] = (), /) -> list[tuple[Any, ...]]: ...  # noqa: D102 - the class says it
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What the catalog remembers of a file, to see whether it changed.
 
     Attributes:
@@ -102,15 +88,15 @@ class Known:
 
     def matches(self, file: SourceFile) -> bool:
         """True when the file looks untouched: same time, size and inode."""
-        return (self.mtime_ns, self.size, self.inode) == _stamp(file)
+        return (self.mtime_ns, self.size, self.inode) == stamp(file)
 
 
-def _stamp(file: SourceFile) -> tuple[int, int, int]:
+def stamp(file: SourceFile) -> tuple[int, int, int]:
+    """Time, size and inode of a file as the catalog holds them."""
     return min(file.mtime_ns, _GREATEST), file.size, min(file.inode, _GREATEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A topic on its way into the catalog.
 
     Attributes:
@@ -128,8 +114,7 @@ class Record:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A topic that still lacks its vectors."""
 
     doc: int
@@ -145,14 +130,16 @@ class Catalog:
     Args:
         folder: where the file lies; must exist.
         root: the memory root that the catalog belongs to.
+        read_only: take what is there and write nothing, not even an empty catalog where there is none.
 
     Raises:
         IndexFormatError: SQLite cannot use the file; it has to be deleted and made anew.
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written, or holds no catalog and none is to be made.
     """
 
-    def __init__(self, folder: Path, root: Path) -> None:
+    def __init__(self, folder: Path, root: Path, *, read_only: bool = False) -> None:
         self.file = folder / CATALOG_FILE
+        self._read_only = read_only
         self.root = root
         self._writer_lock, self._reader_lock = threading.RLock(), threading.Lock()
         try:
@@ -168,7 +155,10 @@ class Catalog:
             raise IndexFormatError(f"{self.file}: {error}") from error
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.file, timeout=10.0, check_same_thread=False, isolation_level=None)
+        place = f"{self.file.absolute().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
+        connection = sqlite3.connect(place, uri=True, timeout=10.0, check_same_thread=False, isolation_level=None)
+        if self._read_only:
+            return connection
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -185,6 +175,8 @@ class Catalog:
             if not identity.items() <= found.items():
                 raise IndexFormatError(f"{self.file}: of format {found.get('format')} for {found.get('root')}")
             return
+        if self._read_only:
+            raise IndexFormatError(f"{self.file}: holds nothing yet")
         first = {
             "generation": "0",
             "words": "0",
@@ -198,6 +190,10 @@ class Catalog:
             for statement in _TABLES.split(";"):
                 write.execute(statement)
             write.executemany("INSERT INTO meta VALUES (?, ?)", (identity | first).items())
+
+    def segment_file(self, name: str) -> Path:
+        """Where the postings segment of that name lies."""
+        return self.file.parent / f"{name}.postings"
 
     def check_in_place(self) -> None:
         """Makes sure that the file was not deleted or exchanged since it was opened.
@@ -317,7 +313,7 @@ class Catalog:
     def warnings(self) -> dict[str, tuple[str, ...]]:
         """What was odd about files that were indexed all the same, by path."""
         rows = self.read("SELECT path, warnings FROM topics WHERE warnings != '[]'")
-        return {path: tuple(msgspec.json.decode(text)) for path, text in rows}
+        return {path: tuple(json.loads(text)) for path, text in rows}
 
     def topics(self, docs: Sequence[int], scope: Scope) -> dict[int, Topic]:
         """The topics of these numbers, whole; numbers that are gone are left out."""
@@ -332,7 +328,7 @@ class Catalog:
         return Topic(
             scope=scope, path=path, title=title, description=description, type=MemoryType(kind) if kind else None,
             body=body, mtime=mtime_ns / 1e9, modified=modified, file=self.root / path,
-            links=tuple(msgspec.json.decode(links)),
+            links=tuple(json.loads(links)),
         )  # fmt: skip
 
     def pending(self, limit: int) -> list[Pending]:
@@ -371,9 +367,9 @@ class Catalog:
             advance(write)
 
 
-def recorded(root: Path) -> str:
-    """The root as the catalog notes it; bytes of a path that are no text as hexadecimal escapes."""
-    return os.fsencode(root).decode("utf-8", "backslashreplace")
+def file_digest(text: str) -> bytes:
+    """Hash of a file's text, 16 bytes, by which a change or a move of the file is seen."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _close(*connections: sqlite3.Connection) -> None:
@@ -401,7 +397,7 @@ def advance(write: sqlite3.Connection, *, words: bool = False) -> None:
 def put_record(write: sqlite3.Connection, record: Record) -> None:
     """Puts a topic in, in the place of an older one of the same path."""
     topic = record.topic
-    mtime_ns, size, inode = _stamp(record.source)
+    mtime_ns, size, inode = stamp(record.source)
     drop_paths(write, [topic.path])
     write.execute(
         f"INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, {NEXT})",  # noqa: S608 - a constant
@@ -418,12 +414,12 @@ def move_record(write: sqlite3.Connection, record: Record) -> None:
     columns = "path = ?, mtime_ns = ?, size = ?, inode = ?, type = ?, modified = ?, warnings = ?"
     write.execute(
         f"UPDATE topics SET {columns}, changed = {NEXT} WHERE doc = ?",  # noqa: S608 - constants
-        (topic.path, *_stamp(record.source), topic.type, topic.modified, _json(record.warnings), record.doc),
+        (topic.path, *stamp(record.source), topic.type, topic.modified, _json(record.warnings), record.doc),
     )
 
 
 def _json(texts: Sequence[str]) -> str:
-    return msgspec.json.encode(texts).decode()
+    return json.dumps(texts)
 
 
 def drop_paths(write: sqlite3.Connection, paths: Iterable[str]) -> None:

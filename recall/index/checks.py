@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from recall.errors import IndexFormatError
 from recall.index.base import Encoder, Products, Vectors, check_vectors
 from recall.index.bundle import open_bundle
-from recall.index.catalog import CATALOG_FILE, EMBEDDED, UNUSABLE
+from recall.index.catalog import EMBEDDED, UNUSABLE
 from recall.index.embed import chunk_digest, is_wasteful
 from recall.index.findings import Finding, Kind
+from recall.index.folder import CATALOG_FILE
 from recall.index.inventory import Inventory, StoredText
 from recall.index.postings import Document, Segment
 from recall.index.vectors import is_unit

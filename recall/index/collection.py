@@ -5,9 +5,7 @@ be written, a temporary one serves for the life of the process.
 """
 
 import errno
-import hashlib
 import logging
-import os
 import tempfile
 import threading
 import time
@@ -21,9 +19,10 @@ from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
 from recall.index.behind import behind, changed
-from recall.index.catalog import CATALOG_FILE, OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, Catalog
+from recall.index.catalog import Catalog
 from recall.index.embed import apply_vectors, check_stored_vectors, delete_old_vectors
 from recall.index.findings import Finding, Kind, Subject
+from recall.index.folder import CATALOG_FILE, OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, cache_folder
 from recall.index.mending import mend_vectors, mend_words, renew_readers
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
@@ -57,12 +56,6 @@ class _Seen:
     look: Look
     words: int
     report: SyncReport
-
-
-def cache_folder(cache: Path, root: Path) -> Path:
-    """Where derived data of the root lies: named by the hash of its real path."""
-    name = hashlib.sha256(os.fsencode(real_path(root))).hexdigest()[:24]
-    return cache / "roots" / name
 
 
 class Collection:

@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterator
 
 from recall.errors import TopicError
-from recall.index.catalog import Known
+from recall.index.catalog import Known, file_digest
 from recall.index.findings import Finding, Kind
 from recall.index.inventory import Inventory, StoredText
-from recall.index.sync import file_digest
 from recall.store.files import read_text
 from recall.store.frontmatter import parse
 from recall.store.scan import Scan, SourceFile

@@ -18,17 +18,10 @@ from numpy.typing import NDArray
 from recall.errors import IndexFormatError, LockedError
 from recall.index import checks
 from recall.index.base import Encoder, Products, Vectors
-from recall.index.catalog import (
-    CATALOG_FILE,
-    EMBEDDED,
-    FORMAT,
-    UNUSABLE,
-    VECTORS_LOCK,
-    WORDS_LOCK,
-    recorded,
-)
+from recall.index.catalog import EMBEDDED, FORMAT, UNUSABLE
 from recall.index.comparison import compare
 from recall.index.findings import Counts, Finding, Health, Kind, Subject
+from recall.index.folder import CATALOG_FILE, VECTORS_LOCK, WORDS_LOCK, recorded
 from recall.index.inventory import Inventory, connect, read_meta, take_inventory
 from recall.index.vectors import VectorFile, is_unit
 from recall.store.locks import exclusive

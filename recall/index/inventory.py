@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
-from recall.index.catalog import CATALOG_FILE, EMBEDDED, OPEN_LOCK, Known
+from recall.index.catalog import EMBEDDED, Known
+from recall.index.folder import CATALOG_FILE, OPEN_LOCK
 from recall.store.locks import exclusive
 from recall.store.topics import MemoryType
 

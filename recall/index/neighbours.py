@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from recall.index.base import Vector
-from recall.index.catalog import CATALOG_FILE, FORMAT
+from recall.index.catalog import FORMAT
+from recall.index.folder import CATALOG_FILE
 from recall.index.vectors import VectorFile, is_unit
 
 _MOST: Final = 64

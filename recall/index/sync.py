@@ -7,7 +7,6 @@ any time: what is committed stays, the rest is found pending by the next run.
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from recall.index.catalog import (
     Record,
     advance,
     drop_paths,
+    file_digest,
     move_record,
     put_record,
     set_meta,
@@ -261,11 +261,6 @@ def _read_files(
     return batch
 
 
-def file_digest(text: str) -> bytes:
-    """Hash of a file's text, 16 bytes, by which a change or a move of the file is seen."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
 def _moved_from(gone: Sequence[str], new: str, title: str) -> str | None:
     """The gone path that a file with the same text was moved from.
 
@@ -305,7 +300,7 @@ def _commit_words(catalog: Catalog, batch: _Batch) -> None:
 
 def segment_file(catalog: Catalog, name: str) -> Path:
     """Where the postings segment of that name lies."""
-    return catalog.file.parent / f"{name}.postings"
+    return catalog.segment_file(name)
 
 
 def check_segments(catalog: Catalog) -> None:

@@ -9,8 +9,7 @@ from typing import Final
 
 from recall.config import Config
 from recall.errors import IndexFormatError, LockedError
-from recall.index.catalog import OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK
-from recall.index.collection import cache_folder
+from recall.index.folder import OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, cache_folder
 from recall.index.inventory import read_meta
 from recall.memory.opening import cache_root
 from recall.store.locks import exclusive

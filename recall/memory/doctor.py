@@ -10,8 +10,9 @@ from typing import Final
 
 from recall.config import Config
 from recall.errors import EncoderError
-from recall.index.collection import Collection, cache_folder
+from recall.index.collection import Collection
 from recall.index.findings import Counts, Finding, Kind, Subject
+from recall.index.folder import cache_folder
 from recall.index.health import Sample, examine
 from recall.memory.model import Model
 from recall.memory.opening import cache_root

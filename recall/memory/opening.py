@@ -1,20 +1,21 @@
 """What `Memory.open` opens: settings, memory folder, model. The one place that looks at this process's environment."""
 
-import logging
-import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from __future__ import annotations
 
-import platformdirs
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recall.config import Config, load
 from recall.errors import ConfigError, EncoderError
-from recall.index.base import Encoder, Products
-from recall.memory.model import Model, make_encoder
+from recall.store.folders import cache_folder, config_folder
 from recall.store.layout import Layout, Located, Place, locate
 from recall.store.topics import Scope
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:  # an answer by words alone loads no more than it needs
+    from recall.index.base import Encoder, Products
+    from recall.memory.model import Model
 
 
 def load_config(project: Path, arguments: Mapping[str, object] | None = None) -> Config:
@@ -23,19 +24,14 @@ def load_config(project: Path, arguments: Mapping[str, object] | None = None) ->
     Raises:
         ConfigError: names the source and the key that cannot be used.
     """
-    folder = _platform_folder(platformdirs.user_config_dir)
+    folder = _absolute(config_folder(os.environ))
     user_file = folder / "config.toml" if folder else None
     return load(project=project, user_file=user_file, env=os.environ, arguments=arguments)
 
 
-def _platform_folder(of: Callable[[str], str]) -> Path | None:
-    """The folder that the platform has for recall; None for a user without a home."""
-    try:
-        folder = Path(of("recall"))
-    except RuntimeError:
-        return None
-    # Older libraries say "~/.config" then, which would lie in the opened project and be anybody's.
-    return folder if folder.is_absolute() else None
+def _absolute(folder: str) -> Path | None:
+    """The folder; None for a user without a home, whose "~" would lie in the opened project and be anybody's."""
+    return path if (path := Path(folder)).is_absolute() else None
 
 
 def find(root: Path | str | None, *, project: Path, layout: Layout | str | None, config: Config) -> Located:
@@ -82,7 +78,7 @@ def cache_root(config: Config) -> Path:
         ConfigError: the folder of the settings begins with ~ and there is no home.
     """
     if not config.index.cache:
-        return _platform_folder(platformdirs.user_cache_dir) or Path()
+        return _absolute(cache_folder(os.environ)) or Path()
     try:
         return Path(config.index.cache).expanduser().absolute()
     except RuntimeError as error:
@@ -91,6 +87,8 @@ def cache_root(config: Config) -> Path:
 
 def make_model(encoder: Encoder | None, config: Config, *, products: Products | None = None) -> Model:
     """The given encoder, else the one of the settings; without a usable one, a model that leaves words alone."""
+    from recall.memory.model import Model, logger, make_encoder
+
     if encoder is not None:
         return Model(encoder, products=products)
     try:

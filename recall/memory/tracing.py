@@ -15,7 +15,7 @@ from typing import Final
 
 from recall.config import Config
 from recall.errors import LockedError
-from recall.index.collection import cache_folder
+from recall.index.folder import cache_folder
 from recall.memory.model import Model
 from recall.memory.opening import cache_root
 from recall.search.delivery import Delivery

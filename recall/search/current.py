@@ -2,16 +2,36 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
-from recall.index.collection import Collection
 from recall.search.types import Coverage, Hit
 from recall.store.topics import Scope
 
 _NAMED: Final = 10
 
 
-def current(hits: Sequence[Hit], indexes: Iterable[Collection]) -> tuple[tuple[Hit, ...], list[str]]:
+class Index(Protocol):
+    """What is asked of an index."""
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memory it is."""
+        ...
+
+    def changed(self, paths: Sequence[str]) -> set[str]:
+        """Those of the indexed paths whose text is another by now, or that are gone; at the cost of a `stat` each."""
+        ...
+
+
+class WholeIndex(Index, Protocol):
+    """One that can look at its folder."""
+
+    def behind(self) -> list[str]:
+        """Paths that changed since the state that it answers from."""
+        ...
+
+
+def current(hits: Sequence[Hit], indexes: Iterable[Index]) -> tuple[tuple[Hit, ...], list[str]]:
     """The hits whose files say what they said when they were indexed, and the ids of the others.
 
     Args:
@@ -26,7 +46,7 @@ def current(hits: Sequence[Hit], indexes: Iterable[Collection]) -> tuple[tuple[H
     return tuple(hit for hit in hits if hit.topic.id not in stale), stale
 
 
-def behind(indexes: Iterable[Collection]) -> list[str]:
+def behind(indexes: Iterable[WholeIndex]) -> list[str]:
     """Ids of all topics that changed since the indexes were last brought up to date; looks at the folders."""
     return [public_id(path, index.scope) for index in indexes for path in index.behind()]
 

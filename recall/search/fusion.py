@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
 from recall.search.dense import best_chunks, near_topics
-
-WORD_WEIGHT: Final = 0.4
-
-# A topic that has no vector yet is judged by its words alone: they stand in for a cosine of half their coverage, about
-# what right answers show on real data.
-_ASSUMED_COSINE: Final = 0.5
-
-WORDS_ALONE: Final = WORD_WEIGHT + _ASSUMED_COSINE
-"""What F is multiplied by to score a topic by its words alone."""
+from recall.search.weights import WORD_WEIGHT, WORDS_ALONE
 
 # Where codes choose what is compared, so many of the best by words are compared as well.
 _BY_WORDS: Final = 256

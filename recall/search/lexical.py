@@ -14,28 +14,14 @@ from recall.index.postings import DESCRIPTION, HEAD, TITLE, body_head
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
 from recall.search.types import Hit
-from recall.store.topics import MemoryType, Topic
+from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, B, type_bonus
+from recall.store.topics import Topic
 from recall.text.tokens import normalise, terms, tokenize
 
-_WEIGHTS: Final = {TITLE: 4, DESCRIPTION: 3, HEAD: 1}
+_WEIGHTS: Final = dict(zip((TITLE, DESCRIPTION, HEAD), FIELD_WEIGHTS, strict=True))
 _FIELD_SCORES: Final = np.asarray(
     [sum(weight for flag, weight in _WEIGHTS.items() if flags & flag) for flags in range(8)], np.int32
 )
-
-# Founding document 000: words that speak for a type, at most two of them count.
-_TYPE_WORDS: Final = {
-    MemoryType.USER: frozenset({"user", "preference", "preferences", "background", "role", "terse"}),
-    MemoryType.FEEDBACK: frozenset({"feedback", "rule", "rules", "avoid", "style", "summary"}),
-    MemoryType.PROJECT: frozenset({"project", "goal", "goals", "incident", "deadline", "release"}),
-    MemoryType.REFERENCE: frozenset({"reference", "dashboard", "ticket", "docs", "doc", "link"}),
-}
-_TYPE_BONUS_LIMIT: Final = 2
-
-_K1: Final = 1.2
-_B: Final = 0.75
-# A text that holds every query term once at average length gets 1 / (_K1 + 1) of the greatest sum there is; the share
-# of that greatest sum at which words count as fully covered was chosen on real data (spec models.md section 4).
-_FULL_SHARE: Final = 0.6
 
 
 def score(tokens: Sequence[str], topic: Topic) -> int:
@@ -52,7 +38,7 @@ def score(tokens: Sequence[str], topic: Topic) -> int:
         HEAD: normalise(body_head(topic.body)),
     }
     found = sum(_WEIGHTS[flag] for token in tokens for flag, text in texts.items() if token in text)
-    return found + _type_bonus(tokens, topic.type) if found else 0
+    return found + type_bonus(tokens, topic.type) if found else 0
 
 
 def rank(query: str, topics: Sequence[Topic], *, k: int) -> list[Hit]:
@@ -60,12 +46,6 @@ def rank(query: str, topics: Sequence[Topic], *, k: int) -> list[Hit]:
     tokens = tokenize(query)
     hits = [Hit(topic, points) for topic in topics if (points := score(tokens, topic))]
     return sorted(hits, key=lambda hit: (-hit.score, -hit.topic.mtime))[: max(k, 0)]
-
-
-def _type_bonus(tokens: Sequence[str], kind: MemoryType | None) -> int:
-    if kind is None:
-        return 0
-    return min(_TYPE_BONUS_LIMIT, sum(token in _TYPE_WORDS[kind] for token in tokens))
 
 
 def heuristic_points(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.int32]]:
@@ -85,7 +65,7 @@ def _points(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
         has_points = np.flatnonzero(found)
         points[positions[has_points]] += found[has_points]
     points = points[:-1]
-    bonus = np.asarray([_type_bonus(tokens, kind) for kind in TYPES], np.int32)
+    bonus = np.asarray([type_bonus(tokens, kind) for kind in TYPES], np.int32)
     points[points > 0] += bonus[snapshot.types[points > 0]]
     return points
 
@@ -104,7 +84,7 @@ def word_coverage(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.
         (np.bincount(part.words[part.counts > 0], minlength=len(words)) for part in found), np.zeros(len(words))
     )
     idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
-    greatest = _FULL_SHARE * (_K1 + 1) * float(idf.sum())
+    greatest = FULL_SHARE * (K1 + 1) * float(idf.sum())
     if greatest <= 0 or average <= 0:
         return [np.zeros(len(snapshot)) for snapshot in snapshots]
     return [
@@ -145,7 +125,7 @@ def _occurrences(snapshot: Snapshot, words: Sequence[str]) -> _Occurrences:
 def _bm25(
     found: _Occurrences, weights: NDArray[np.float64], lengths: NDArray[np.float64], average: float
 ) -> NDArray[np.float64]:
-    norm = _K1 * (1 - _B + _B * lengths[found.positions] / average)
-    parts = weights[found.words] * found.counts * (_K1 + 1) / (found.counts + norm)
+    norm = K1 * (1 - B + B * lengths[found.positions] / average)
+    parts = weights[found.words] * found.counts * (K1 + 1) / (found.counts + norm)
     sums: NDArray[np.float64] = np.bincount(found.positions, parts, len(lengths)).astype(np.float64, copy=False)
     return sums

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
-from recall.search.fusion import WORDS_ALONE, Scored, fuse, largest, rank_key
+from recall.search.fusion import Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, word_coverage
 from recall.search.types import Coverage, Filter, Hit
+from recall.search.weights import WORDS_ALONE
 from recall.store.scan import scan_key
-
-_LONGEST_QUERY: Final = 8000
+from recall.text.tokens import bounded as bounded  # noqa: PLC0414 - part of this module's surface
 
 ALL: Final = Filter()
 """Everything may be found."""
@@ -32,14 +32,6 @@ class Found:
 
     hits: tuple[Hit, ...] = ()
     best: float | None = None
-
-
-def bounded(query: str) -> str:
-    """The query cut to a length that costs no time: its beginning and its end, where people ask."""
-    if len(query) <= _LONGEST_QUERY:
-        return query
-    half = _LONGEST_QUERY // 2
-    return f"{query[:half]}\n{query[-half:]}"
 
 
 def search_heuristic(

@@ -8,7 +8,6 @@ flushed before it is deleted.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import StrEnum
@@ -144,6 +143,8 @@ def delete(file: Path) -> None:
 
 def delete_folder(folder: Path) -> None:
     """Removes the folder with all in it, as far as that goes."""
+    import shutil  # loads every kind of archive
+
     shutil.rmtree(folder, ignore_errors=True)
     _done(Step.DELETE, folder)
 

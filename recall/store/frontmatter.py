@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from recall.text.patterns import pattern
+
 Value = str | tuple[str, ...]
 
 # What JavaScript's trim() removes (qwen.md section 3); Python's strip() adds U+001C-001F and U+0085 and lacks U+FEFF.
@@ -20,21 +22,21 @@ JS_SPACE = "\t\n\v\f\r \xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + 
 
 _EOL = r"(?:\r\n|[\n\r\u2028\u2029])"
 _BLANK = r"[ \t\v\f\xa0\u3000\ufeff]"
-_LINE_END = re.compile(_EOL)
-_OPENING = re.compile(  # blank lines and whole comments may stand above
+_LINE_END = pattern(_EOL)
+_OPENING = pattern(  # blank lines and whole comments may stand above
     rf"(?P<preamble>\ufeff*(?:{_BLANK}*+(?>(?:<!--.*?-->{_BLANK}*)?){_EOL})*+)(?P<indent>[ \t]*+)---{_BLANK}*{_EOL}",
     re.DOTALL,
 )
-_FENCE = re.compile(rf"(?:\A|(?<=[\n\r\u2028\u2029]))(?P<indent>[ \t]*)---(?P<rest>[^\n\r\u2028\u2029]*)(?:{_EOL}|\Z)")
-_KEY = re.compile(r"""(?P<key>"[^":]*"|'[^':]*'|[^:]+):(?!//)(?P<value>.*)""", re.DOTALL)
-_PLAUSIBLE_KEY = re.compile(r"""["']?[^\W\d][\w.$/-]*(?: [\w.$/-]+){0,2}["']?""")
-_BLOCK = re.compile(r"(?P<style>[>|])(?:(?P<a>[1-9])?[+-]?|[+-](?P<b>[1-9]))(?:\s+#.*)?")
-_ITEM = re.compile(r"-(?:\s+|\Z)")
+_FENCE = pattern(rf"(?:\A|(?<=[\n\r\u2028\u2029]))(?P<indent>[ \t]*)---(?P<rest>[^\n\r\u2028\u2029]*)(?:{_EOL}|\Z)")
+_KEY = pattern(r"""(?P<key>"[^":]*"|'[^':]*'|[^:]+):(?!//)(?P<value>.*)""", re.DOTALL)
+_PLAUSIBLE_KEY = pattern(r"""["']?[^\W\d][\w.$/-]*(?: [\w.$/-]+){0,2}["']?""")
+_BLOCK = pattern(r"(?P<style>[>|])(?:(?P<a>[1-9])?[+-]?|[+-](?P<b>[1-9]))(?:\s+#.*)?")
+_ITEM = pattern(r"-(?:\s+|\Z)")
 _COMMENT = r"(?:\s+#\s.*)?"  # behind a closing mark only, and never "#123"
-_DOUBLE = re.compile(rf'"((?:[^"\\]|\\.)*)"{_COMMENT}', re.DOTALL)
-_SINGLE = re.compile(rf"'((?:[^']|'')*)'{_COMMENT}", re.DOTALL)
-_FLOW = re.compile(rf"\[(?!\[)(.*?)\]{_COMMENT}", re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_DOUBLE = pattern(rf'"((?:[^"\\]|\\.)*)"{_COMMENT}', re.DOTALL)
+_SINGLE = pattern(rf"'((?:[^']|'')*)'{_COMMENT}", re.DOTALL)
+_FLOW = pattern(rf"\[(?!\[)(.*?)\]{_COMMENT}", re.DOTALL)
+_SURROGATE = pattern("[\ud800-\udfff]")
 
 # A second block is taken for a header, and not for a rule in the body, only when it holds one of these.
 _TOPIC_KEYS = frozenset({"name", "title", "description", "type", "metadata"})

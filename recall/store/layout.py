@@ -76,12 +76,13 @@ def _choose(own: Sequence[Place], committed: Sequence[Place]) -> tuple[Place, st
     if not there:
         first = (*own, *committed)[0]
         return first, f"no memory folder of this project exists yet; the {first.layout} layout is taken"
-    filled = [found for found in there if found.newest]
-    pool = [found for found in filled if found in own] or filled or there
-    chosen = max(pool, key=lambda found: found.newest)
     if len(there) == 1:
-        return chosen, f"the {chosen.layout} folder is the only one that exists"
-    names = "; ".join(f"{found.layout} {found.root} ({_age(found)})" for found in there)
+        return there[0], f"the {there[0].layout} folder is the only one that exists"
+    newest = {found.root: found.newest for found in there}
+    filled = [found for found in there if newest[found.root]]
+    pool = [found for found in filled if found in own] or filled or there
+    chosen = max(pool, key=lambda found: newest[found.root])
+    names = "; ".join(f"{found.layout} {found.root} ({_age(newest[found.root])})" for found in there)
     if not filled:
         rule = "all are empty and it comes first"
     else:
@@ -102,7 +103,7 @@ def describe(located: Located) -> list[str]:
     chosen = located.chosen
     lines = [
         f"layout: {chosen.layout}",
-        f"folder: {chosen.root} ({_age(chosen)})",
+        f"folder: {chosen.root} ({_state(chosen)})",
         f"user folder: {chosen.user_root or 'none'}",
         f"enabled: {'yes' if chosen.enabled else 'no'}",
         f"why: {located.note}",
@@ -112,17 +113,17 @@ def describe(located: Located) -> list[str]:
     if others:
         lines.append("also looked at:")
     for found in others:
-        lines.append(f"  {found.layout}: {found.root} ({_age(found)})")
+        lines.append(f"  {found.layout}: {found.root} ({_state(found)})")
         lines.extend(f"    - {reason}" for reason in found.reasons)
     return lines
 
 
-def _age(found: Place) -> str:
-    if not found.exists:
-        return "does not exist"
-    if not found.newest:
-        return "empty"
-    return f"newest file {datetime.fromtimestamp(found.newest, UTC):%Y-%m-%d %H:%M} UTC"
+def _state(found: Place) -> str:
+    return _age(found.newest) if found.exists else "does not exist"
+
+
+def _age(newest: float) -> str:
+    return f"newest file {datetime.fromtimestamp(newest, UTC):%Y-%m-%d %H:%M} UTC" if newest else "empty"
 
 
 _HOSTS: Mapping[Layout, Callable[[Surroundings], Place]] = {

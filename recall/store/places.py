@@ -6,10 +6,10 @@ Nothing here writes.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from recall.store.projects import Project, fits, is_folder, is_there, other_spellings, real_path, recorded_root
 
@@ -37,7 +37,6 @@ class Place:
         exists: whether root is a folder that may be used.
         enabled: whether the host's memory is switched on; what lies in a folder may be read all the same.
         reasons: how the folder was found, one plain sentence a step.
-        newest: modification time of the newest memory file in it, seconds since the epoch; 0 without any.
         project: the real folder that root belongs to, None when it is the same for every project.
     """
 
@@ -47,12 +46,18 @@ class Place:
     exists: bool
     enabled: bool
     reasons: tuple[str, ...]
-    newest: float
     project: Path | None = None
 
+    @property
+    def newest(self) -> float:
+        """Modification time of the newest memory file in it now, seconds since the epoch; 0 without any.
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+        Walks the folder, so that who names a folder outright does not pay for it.
+        """
+        return newest_file(self.root) if self.exists else 0.0
+
+
+class Surroundings(NamedTuple):
     """What the rules of a host look at.
 
     Attributes:
@@ -68,8 +73,7 @@ class Surroundings:
     worktrees: Worktrees | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What a host says about a folder before anybody looks whether it is there.
 
     Attributes:
@@ -87,15 +91,13 @@ class Finding:
 
 def place(root: Path, finding: Finding, *, project: Path | None = None) -> Place:
     """The folder itself, looked at."""
-    there = is_folder(root)
     return Place(
         layout=finding.layout,
         root=root,
         user_root=finding.user_root,
-        exists=there,
+        exists=is_folder(root),
         enabled=not finding.off,
         reasons=(*finding.steps, *([finding.off] if finding.off else [])),
-        newest=newest_file(root) if there else 0.0,
         project=project,
     )
 
@@ -118,7 +120,7 @@ def keyed(folder: Path, key: str, finding: Finding, *, owner: Path, project: Pro
     others = [folder / name for name in other_spellings(project, owner, key) if is_folder(folder / name / "memory")]
     steps += [f"another spelling of this project has a memory too, which is not read: {other}" for other in others]
     off = finding.off or ("" if fits(key) else "disabled: the key is longer than a file name can be")
-    return place(root, replace(finding, steps=tuple(steps), off=off), project=owner)
+    return place(root, finding._replace(steps=tuple(steps), off=off), project=owner)
 
 
 def inside(owner: Path, name: str, finding: Finding) -> Place:
@@ -127,15 +129,15 @@ def inside(owner: Path, name: str, finding: Finding) -> Place:
     target = real_path(root)
     if not target.is_relative_to(real_path(owner)):
         steps = (*finding.steps, f"disabled: {root} is a link out of the project; name {target} as root to use it")
-        return Place(finding.layout, root, finding.user_root, False, False, steps, 0.0, owner)
+        return Place(finding.layout, root, finding.user_root, False, False, steps, owner)
     steps = (*finding.steps, f"{root} lies in the project: its text comes with it")
-    return place(root, replace(finding, steps=steps), project=owner)
+    return place(root, finding._replace(steps=steps), project=owner)
 
 
 def unavailable(finding: Finding, project: Project, why: str) -> Place:
     """A host without a place of its own; the folder named is where memory would lie inside the project."""
     root = project.root / f".{finding.layout}" / "memory"
-    return Place(finding.layout, root, None, False, False, (f"unavailable: {why}",), 0.0, project.root)
+    return Place(finding.layout, root, None, False, False, (f"unavailable: {why}",), project.root)
 
 
 def owner_of(around: Surroundings, layout: Layout, habit: Worktrees) -> tuple[Path, tuple[str, ...]]:
@@ -162,13 +164,22 @@ def nearest(project: Project, name: str) -> Path | None:
 
 def newest_file(folder: Path) -> float:
     """Modification time of the newest Markdown file, hidden folders (.trash) left out; 0 without any."""
-    newest = 0.0
-    for top, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in files:
-            if name.endswith(".md"):
-                try:
-                    newest = max(newest, (Path(top) / name).stat().st_mtime)
-                except OSError:
-                    continue  # a dangling link, or deleted since the folder was listed
+    newest, pending = 0.0, [os.fspath(folder)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        pending += [] if entry.name.startswith(".") else [entry.path]
+                    elif entry.name.endswith(".md"):
+                        newest = max(newest, _changed(entry))
+        except OSError:
+            continue  # may not be listed, or deleted a moment ago
     return newest
+
+
+def _changed(entry: os.DirEntry[str]) -> float:
+    try:
+        return 0.0 if entry.is_dir() else entry.stat().st_mtime
+    except OSError:
+        return 0.0  # a dangling link, or deleted since the folder was listed

@@ -8,8 +8,8 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _GIT_FILE_LIMIT = 4096  # characters; a path is shorter, and the file belongs to a repository that nobody has vetted
 _NAME_BYTES = 255  # longest file name of the usual file systems
@@ -20,8 +20,7 @@ META_ROOT_KEY = "projectRoot"
 """Key of meta.json under which the real root of a project is recorded (deviations V14)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """Where a folder stands.
 
     Attributes:

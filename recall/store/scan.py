@@ -8,16 +8,16 @@ Sources: qwen.md section 3 (what is listed, in which order), deviations V3 (link
 
 import errno
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from recall.store.topics import Scope
+from recall.text.patterns import pattern
 
 
 class Reason(StrEnum):
@@ -38,8 +38,7 @@ class Reason(StrEnum):
     NAME = "name is not UTF-8"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(NamedTuple):
     """A topic file as the scan saw it.
 
     Attributes:
@@ -64,8 +63,7 @@ class SourceFile:
         return Path(self.place)
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A file, folder or link that is no topic.
 
     Attributes:
@@ -83,8 +81,7 @@ class Skipped:
         return f"{self.reason}, {self.detail}" if self.detail else str(self.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What a memory folder holds.
 
     Attributes:
@@ -130,8 +127,8 @@ def _root_problem(root: Path) -> str:
 
 # --- the walk
 
-_DAY = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.md")
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte that is not UTF-8 becomes in a name
+_DAY = pattern(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.md")
+_SURROGATE = pattern("[\ud800-\udfff]")  # what a byte that is not UTF-8 becomes in a name
 _SPECIAL = {"MEMORY.md": Reason.INDEX, "DREAMS.md": Reason.DIARY}
 _COUNT_LIMIT = 20_000  # entries looked at to count what a hidden folder holds; a .git can be huge
 

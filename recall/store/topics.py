@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from recall.store.frontmatter import JS_SPACE, Frontmatter, parse
 from recall.store.frontmatter import js_trim as js_trim  # noqa: PLC0414 - part of this module's surface
+from recall.text.patterns import pattern
 
 PLACEHOLDER = "_No entries yet._"  # what qwen-code writes into a topic without entries
 
@@ -87,13 +88,13 @@ class Topic:
 # --- a file as a topic
 
 _DATE_KEYS = ("modified", "date", "updated", "last_updated", "lastUpdated", "last_modified", "updated_at")
-_DATE = re.compile(
+_DATE = pattern(
     r"(?<!\d)(?P<year>\d{4})[-/.年](?P<month>\d{1,2})[-/.月](?P<day>\d{1,2})(?!\d)日?"
     r"(?:\D{0,12}?(?P<hour>\d{1,2}):(?P<minute>\d{2}))?"
 )
-_DATE_IN_NAME = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+_DATE_IN_NAME = pattern(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _YEARS = range(1990, 2201)  # anything else is a typing error or no date at all
-_TYPE_PREFIX = re.compile(r"(user|feedback|project|reference)[ _.-]", re.IGNORECASE)
+_TYPE_PREFIX = pattern(r"(user|feedback|project|reference)[ _.-]", re.IGNORECASE)
 
 
 def parse_topic(text: str, *, path: str, scope: Scope, mtime: float, file: Path) -> Topic:
@@ -192,12 +193,12 @@ def _loose_date(text: str) -> datetime | None:
 
 # --- links
 
-_CODE = re.compile(  # a fence that is never closed hides nothing; marks have a longest length to keep the search linear
+_CODE = pattern(  # a fence that is never closed hides nothing; marks have a longest length to keep the search linear
     r"^[ \t]*(?P<fence>`{3,12}(?=[^`\n]*\n)|~{3,12}(?!~))[^\n]*\n(?:.*?\n)??[ \t]*(?P=fence)[`~]*[ \t]*$"
     r"|(?<!`)(?P<ticks>`{1,8})(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)",
     re.DOTALL | re.MULTILINE,
 )
-_LINK = re.compile(r"\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]")
+_LINK = pattern(r"\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]")
 
 
 def wiki_links(body: str) -> tuple[str, ...]:
@@ -210,21 +211,21 @@ def wiki_links(body: str) -> tuple[str, ...]:
 
 # --- entries
 
-_SPACES = re.compile(f"[{JS_SPACE}]+")
-_LINES = re.compile(r"\r\n|[\n\r]")
+_SPACES = pattern(f"[{JS_SPACE}]+")
+_LINES = pattern(r"\r\n|[\n\r]")
 _WHY = r"why|原因|为什么|為什麼|理由|왜|이유|なぜ"
 _HOW = r"how[ _]to[ _]apply|如何应用|如何應用|应用|應用|适用|適用|적용(?: 방법)?"
-_FIELD = re.compile(
+_FIELD = pattern(
     rf"(?P<bold>\*\*)?(?:(?P<why>{_WHY})|(?:{_HOW}))(?P<closed>\*\*)?[:：](?P<value>.*)", re.IGNORECASE | re.DOTALL
 )
-_BULLET = re.compile(rf"\A[-*][{JS_SPACE}]+")
-_INDENTED_BULLET = re.compile(r"[ \t]{2,}[-*][ \t]+")
-_STRUCTURE = re.compile(  # what a list of facts does not hold: headings, quotes, fences, tables, numbers, comments
+_BULLET = pattern(rf"\A[-*][{JS_SPACE}]+")
+_INDENTED_BULLET = pattern(r"[ \t]{2,}[-*][ \t]+")
+_STRUCTURE = pattern(  # what a list of facts does not hold: headings, quotes, fences, tables, numbers, comments
     r"^[ \t]*(?:\#{2,6}(?:[ \t]|$)|>|```|~~~|\||<!--|={3,}[ \t]*$|\d{1,9}[.)][ \t]|\d{1,3}[、．])"
     r"|^[ \t]*[一二三四五六七八九十]{1,3}、|^[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*$",
     re.MULTILINE,
 )
-_SECTION = re.compile(r"(?:#[ \t].*|-{3,}|\*{3,}|_{3,})")  # a title or rule; above all text it cuts nothing in two
+_SECTION = pattern(r"(?:#[ \t].*|-{3,}|\*{3,}|_{3,})")  # a title or rule; above all text it cuts nothing in two
 
 
 def parse_entries(body: str) -> list[Entry]:

@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-import regex
+from recall.text.scripts import kinds
 
-_CJK: Final = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Script_Extensions=Katakana}"
-_QUERY_RUN: Final = regex.compile(
-    rf"(?V1)(?P<cjk>[{_CJK}]+)|(?P<word>[[\p{{L}}\p{{N}}]--[{_CJK}]][[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]{{2,}})"
-)
 _ASCII_RUN: Final = re.compile(r"[a-z0-9]+")
-_CJK_RUN: Final = regex.compile(rf"[{_CJK}]+")
-_WORD_RUN: Final = regex.compile(rf"(?V1)[[\p{{L}}\p{{M}}\p{{N}}]--[{_CJK}]]+")
+# In the kinds of the characters (text.scripts).
+_QUERY_RUN: Final = re.compile("(c+)|w[wm]{2,}")
+_CJK_RUN: Final = re.compile("c+")
+_WORD_RUN: Final = re.compile("[wm]+")
+_SHORTEST_WORD: Final = 3
 
 HEAD_TOKENS: Final = 32
 TAIL_TOKENS: Final = 32
@@ -29,6 +28,18 @@ TAIL_TOKENS: Final = 32
 _LONGEST_TERM: Final = 1200
 _OVERLAP: Final = 200
 _LONGEST_RUN: Final = 8000
+
+
+LONGEST_QUERY: Final = 8000
+"""Characters of a query that are searched."""
+
+
+def bounded(query: str) -> str:
+    """The query cut to a length that costs no time: its beginning and its end, where people ask."""
+    if len(query) <= LONGEST_QUERY:
+        return query
+    half = LONGEST_QUERY // 2
+    return f"{query[:half]}\n{query[-half:]}"
 
 
 def normalise(text: str) -> str:
@@ -59,11 +70,20 @@ def tokenize(text: str) -> list[str]:
 
 
 def _tokens(normalised: str) -> Iterator[str]:
-    for run in _QUERY_RUN.finditer(normalised):
-        if run["cjk"]:
-            yield from _pairs(run["cjk"])
+    if normalised.isascii():
+        yield from (run for run in _ASCII_RUN.findall(normalised) if len(run) >= _SHORTEST_WORD)
+        return
+    for run in _QUERY_RUN.finditer(kinds(normalised)):
+        text = normalised[run.start() : run.end()]
+        if run[1]:
+            yield from _pairs(text)
         else:
-            yield run["word"]
+            yield text
+
+
+def _found(run: re.Pattern[str], kind: str, text: str) -> Iterator[str]:
+    """The parts of the text whose kinds are such a run."""
+    return (text[match.start() : match.end()] for match in run.finditer(kind))
 
 
 def _pairs(run: str) -> Iterator[str]:
@@ -84,13 +104,14 @@ def terms(text: str) -> Counter[str]:
     """
     normalised = normalise(text)
     plain = normalised.isascii()
-    counts = Counter((_ASCII_RUN if plain else _WORD_RUN).findall(normalised))
+    kind = "" if plain else kinds(normalised)
+    counts = Counter(_ASCII_RUN.findall(normalised) if plain else _found(_WORD_RUN, kind, normalised))
     for run in [term for term in counts if len(term) > _LONGEST_TERM]:
         times = counts.pop(run)
         for piece in _pieces(run):
             counts[piece] += times
     if not plain:
-        runs = _CJK_RUN.findall(normalised)
+        runs = list(_found(_CJK_RUN, kind, normalised))
         counts.update(run for run in runs if len(run) == 1)
         counts.update(itertools.chain.from_iterable(map(_pairs, runs)))
     return counts

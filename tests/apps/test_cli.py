@@ -292,7 +292,8 @@ def test_the_memory_of_the_user_takes_part(
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"), [("search.kk=3", "search.kk: unknown setting"), ("search.k=none", "search.k: Expected `int`")]
+    ("setting", "said"),
+    [("search.kk=3", "search.kk: unknown setting"), ("search.k=none", "search.k: expected a whole number, not")],
 )
 def test_a_setting_that_cannot_be_is_one_line(on_memory: Run, setting: str, said: str) -> None:
     result = on_memory("search", "x", "--set", setting)

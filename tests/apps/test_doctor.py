@@ -13,8 +13,8 @@ import pytest
 from click.testing import Result
 
 from recall.apps.doctor import REMEDIES
-from recall.index.collection import cache_folder
 from recall.index.findings import Kind
+from recall.index.folder import cache_folder
 
 Run = Callable[..., Result]
 DAY_S = 86_400

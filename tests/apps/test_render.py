@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.text import Text
 
 from recall.apps import payloads, render
 from recall.apps.accounts import count_files, skipped_files
+from recall.apps.lines import Line
 from recall.index.sync import SyncReport
 from recall.search.types import Coverage, Hit, Recall, Strategy
 from recall.store.topics import Scope, parse_topic
@@ -40,7 +40,7 @@ def test_json_loses_nothing_and_holds_nothing_that_a_terminal_acts_on() -> None:
 
 
 def test_the_last_guard_drops_styles_rather_than_print_a_control_character() -> None:
-    harmless, harmful = Text("fine", "bold"), Text("a\x1b[2Jb", "bold")
+    harmless, harmful = Line.of(("fine", "bold")), Line.of("a\x1b", ("[2Jb", "bold"))
     assert render.safe(harmless) is harmless
     assert render.safe(harmful).plain == "a[2Jb"
 

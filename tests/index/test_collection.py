@@ -23,7 +23,8 @@ from recall.config import EncoderConfig, IndexConfig
 from recall.errors import RecallError
 from recall.index import collection
 from recall.index.catalog import FORMAT
-from recall.index.collection import Collection, cache_folder
+from recall.index.collection import Collection
+from recall.index.folder import cache_folder
 from recall.index.hashing import HashingEncoder
 from recall.store.locks import exclusive
 from recall.store.topics import Scope

@@ -21,8 +21,9 @@ from recall import Config, Encoder, Memory
 from recall.config import IndexConfig, SearchConfig
 from recall.index import embed, sync
 from recall.index.base import Vector, Vectors
-from recall.index.catalog import CATALOG_FILE, Catalog
+from recall.index.catalog import Catalog
 from recall.index.collection import Collection
+from recall.index.folder import CATALOG_FILE
 from recall.index.hashing import HashingEncoder
 from recall.index.onnx import OnnxEncoder
 from recall.store.disk import Step

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from recall import Config, Memory
-from recall.index.catalog import CATALOG_FILE
-from recall.index.collection import cache_folder
+from recall.index.folder import CATALOG_FILE, cache_folder
 from recall.memory.caches import UNUSED_DAYS, abandoned, remove_abandoned
 from recall.store.locks import exclusive
 

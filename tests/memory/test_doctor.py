@@ -15,8 +15,8 @@ import recall
 from recall import Config, Memory
 from recall.apps.demo import write_memory
 from recall.config import EncoderConfig, IndexConfig
-from recall.index.collection import cache_folder
 from recall.index.findings import Kind
+from recall.index.folder import cache_folder
 from recall.index.health import Sample
 from recall.memory.doctor import RootHealth, check
 from recall.memory.opening import make_model

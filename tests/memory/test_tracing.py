@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import recall
@@ -209,7 +208,7 @@ def test_credentials_and_long_questions_are_not_kept(opened: Open, quick: Config
 def test_nothing_is_noted_when_traces_are_off_and_old_ones_can_still_be_read(
     opened: Open, config: Config, cache: Path
 ) -> None:
-    off = msgspec.structs.replace(config, traces=TracesConfig(enabled=False))
+    off = replace(config, traces=TracesConfig(enabled=False))
     memory = opened(config=off)
     memory.recall("zebra")
     assert memory.prefetch("zebra").first(LONG_S) is not None
@@ -223,7 +222,7 @@ def test_nothing_is_noted_when_traces_are_off_and_old_ones_can_still_be_read(
 
 @pytest.mark.usefixtures("animals")
 def test_the_setting_bounds_them(opened: Open, config: Config, cache: Path) -> None:
-    memory = opened(config=msgspec.structs.replace(config, traces=TracesConfig(max_bytes=3000)))
+    memory = opened(config=replace(config, traces=TracesConfig(max_bytes=3000)))
     for number in range(30):
         memory.recall(f"zebra {number}")
     found = memory.traces()

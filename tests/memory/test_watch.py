@@ -6,10 +6,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import recall
@@ -54,7 +54,7 @@ def reports() -> Reports:
 
 
 def watching(config: Config, watch: bool | None = True) -> Config:
-    return msgspec.structs.replace(config, index=msgspec.structs.replace(config.index, watch=watch))
+    return replace(config, index=replace(config.index, watch=watch))
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import recall
@@ -76,7 +76,7 @@ def opened(root: Path, config: Config) -> Iterator[Callable[..., Memory]]:
 @pytest.fixture
 def with_model(config: Config) -> Config:
     """The settings with the shipped model."""
-    return msgspec.structs.replace(config, encoder=EncoderConfig())
+    return replace(config, encoder=EncoderConfig())
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from recall import Config, Delivery, Memory, Recall, Strategy, SyncReport
@@ -48,7 +48,7 @@ def told() -> Told:
 @pytest.fixture
 def watched(opened: Open, config: Config, told: Told) -> Callable[[], Memory]:
     """Opens the memory with a watcher."""
-    settings = msgspec.structs.replace(config, index=msgspec.structs.replace(config.index, watch=True))
+    settings = replace(config, index=replace(config.index, watch=True))
     return lambda: opened(config=settings, background=True, on_event=told)
 
 

@@ -4,9 +4,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from recall import Config, Delivery, LockedError, Memory, Recall, SyncReport
@@ -43,7 +43,7 @@ def test_d23_a_damaged_index_crashes_nothing_and_is_made_anew_from_the_files(
 ) -> None:
     for number in range(50):
         write(f"{number}.md", f"words of animal{number} " * 40)
-    every = msgspec.structs.replace(config, search=msgspec.structs.replace(config.search, floor=-1e6))
+    every = replace(config, search=replace(config.search, floor=-1e6))
     memory = opened(config=every)
     memory.reindex()
     asked = " ".join(f"animal{number}" for number in range(50))  # whatever byte is wrong takes part in the answer
