@@ -109,14 +109,14 @@ class Watcher:
                 rust_timeout=_RECHECK_MS,
                 yield_on_timeout=True,
                 stop_event=self._stop,
-                ignore_permission_denied=True,
+                ignore_permission_denied=False,  # would also hide that no more watches are allowed
             ):
                 if changes or is_first:  # something may have happened just before the watch began
                     self._wake()
                 is_first = False
                 if _lost(changes, there, Change.deleted) or _places(self._roots) != there:
                     return
-        except FileNotFoundError:  # went away before it could be watched
+        except FileNotFoundError:  # it, or a folder in it, went away before it could be watched
             self._stop.wait(_QUIET_MS / 1000)
 
 
