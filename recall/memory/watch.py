@@ -81,19 +81,24 @@ class Watcher:
     def _serve(self) -> None:
         try:
             while not self._stop.is_set():
-                if there := _places(self._roots):
+                there = _places(self._roots)
+                self._wake()  # folders came, went or were exchanged
+                if there:
                     self._follow(there)
                 else:
-                    self._stop.wait(_RECHECK_MS / 1000)
+                    self._await_any()
         except Exception as error:  # the system's limit of watches, or whatever a file system comes up with
             self.problem = f"changes are not noticed when they happen, but when a question is asked: {error}"
             logger.warning("%s", self.problem)
+
+    def _await_any(self) -> None:
+        while not self._stop.wait(_RECHECK_MS / 1000) and not _places(self._roots):
+            pass
 
     def _follow(self, there: Mapping[str, _Place]) -> None:
         """Watches these folders until one of the roots is another folder than it was."""
         from watchfiles import Change, watch
 
-        self._wake()
         is_first = True
         try:
             for changes in watch(
@@ -104,15 +109,15 @@ class Watcher:
                 rust_timeout=_RECHECK_MS,
                 yield_on_timeout=True,
                 stop_event=self._stop,
-                ignore_permission_denied=True,
+                ignore_permission_denied=False,  # would also hide that no more watches are allowed
             ):
                 if changes or is_first:  # something may have happened just before the watch began
                     self._wake()
                 is_first = False
                 if _lost(changes, there, Change.deleted) or _places(self._roots) != there:
                     return
-        except FileNotFoundError:
-            logger.debug("a folder went away before it could be watched")
+        except FileNotFoundError:  # it, or a folder in it, went away before it could be watched
+            self._stop.wait(_QUIET_MS / 1000)
 
 
 def _places(roots: Sequence[Path]) -> dict[str, _Place]:
