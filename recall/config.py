@@ -43,10 +43,13 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         cache: folder of derived data; "" takes the platform's cache folder.
         max_file_bytes: larger files are reported, not indexed.
+        workers: texts that long work encodes at once, 64 at most, in a process of its own; 0 leaves it to the process
+            that opened the memory.
     """
 
     cache: str = ""
     max_file_bytes: Count = 16 * 1024 * 1024
+    workers: Annotated[int, msgspec.Meta(ge=0, le=64)] = 1
 
 
 class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from recall.errors import IndexFormatError, LockedError, RecallError
 from recall.index.base import Encoder
 from recall.index.catalog import Catalog
-from recall.index.embed import apply_vectors, check_stored_vectors
+from recall.index.embed import Effort, apply_vectors, check_stored_vectors
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
 from recall.store.locks import exclusive
@@ -37,6 +37,8 @@ _WORDS_LOCK: Final = "words.lock"
 _VECTORS_LOCK: Final = "vectors.lock"
 _CLOSE_WAIT_S: Final = 1.0
 _LOCK_WAIT_S: Final = 10.0
+# Of a body; a chunk may hold a few more.
+_CHUNK_CHARS: Final = 1500
 
 T = TypeVar("T")
 
@@ -73,18 +75,25 @@ class Collection:
         cache: folder of all derived data.
         max_file_bytes: larger files are reported, not indexed.
         optional: whether it is no fault when the root is missing.
+
+    Attributes:
+        inline_files: files that may be read at once where it cannot be chosen, so that more are left to a process of
+            its own; None for any number.
     """
 
     def __init__(self, root: Path, scope: Scope, *, cache: Path, max_file_bytes: int, optional: bool = False) -> None:
         self.root = root
         self.scope = scope
         self.note = ""
-        self._max_file_bytes = max_file_bytes
-        self._optional = optional
+        self.cache = cache
+        self.max_file_bytes = max_file_bytes
+        self.optional = optional
+        self.inline_files: int | None = None
         self._lock = threading.RLock()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._snapshot: Snapshot | None = None
         self._served: Snapshot | None = None
+        self._held = False
         self._seen: _Seen | None = None
         self._checked: dict[str, Catalog] = {}
         self._closed = False
@@ -132,6 +141,27 @@ class Collection:
             else:
                 file.unlink(missing_ok=True)
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the derived data goes with this process, because the cache folder cannot be used."""
+        return self._temporary is not None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether another process makes everything anew for this one."""
+        return self._held
+
+    def hold(self) -> None:
+        """Has `snapshot` give the present state, if there is any, until `release`: another process makes it anew."""
+        now = self.snapshot()
+        with self._lock:
+            self._held, self._served = True, now if len(now) else None
+
+    def release(self) -> None:
+        """Ends what `hold` began, or what another process left undone; `snapshot` gives what is there."""
+        with self._lock:
+            self._held, self._served = False, None
+
     def rebuild(self, *, on_progress: Progress | None = None) -> SyncReport:
         """Throws all derived data away and reads the words anew; `snapshot` gives the old state meanwhile.
 
@@ -141,16 +171,26 @@ class Collection:
         """
         return self._renew(afresh=True, on_progress=on_progress)
 
-    def _renew(self, *, afresh: bool = False, on_progress: Progress | None = None) -> SyncReport:
+    def _renew(
+        self,
+        *,
+        afresh: bool = False,
+        limit: int | None = None,
+        lock_wait_s: float = _LOCK_WAIT_S,
+        on_progress: Progress | None = None,
+    ) -> SyncReport:
         """Opens the catalog again and sees to it that nobody meets an empty one."""
         with self._lock:
-            self._served = self._snapshot
+            if self._served is None:
+                self._served = self._snapshot
             try:
                 self._checked.clear()
                 self._catalog = self._open(afresh=afresh)
-                return self.sync_words(on_progress=on_progress)
+                return self.sync_words(limit=limit, lock_wait_s=lock_wait_s, on_progress=on_progress)
             finally:
-                self._served = None
+                # With processes for what is much the old state serves until somebody has read all of the new one.
+                if self.inline_files is None:
+                    self._served = None
 
     def _sound(self, action: Callable[[Catalog], T]) -> T:
         """What the action gives; tries again with a catalog that was exchanged, and anew when it is damaged.
@@ -186,20 +226,28 @@ class Collection:
             return self._catalog
 
     def _try_renew(self, *, afresh: bool = False) -> None:
+        wait_s = _LOCK_WAIT_S if self.inline_files is None else 0.0
         with suppress(LockedError, OSError):  # who synchronises will meet it too, and say so
-            self._renew(afresh=afresh)
+            self._renew(afresh=afresh, limit=self.inline_files, lock_wait_s=wait_s)
 
     def scan(self) -> Scan:
         """What lies in the root now."""
         return scan(self.root, self.scope)
 
     def sync_words(
-        self, *, full: bool = False, lock_wait_s: float = _LOCK_WAIT_S, on_progress: Progress | None = None
+        self,
+        *,
+        full: bool = False,
+        limit: int | None = None,
+        lock_wait_s: float = _LOCK_WAIT_S,
+        on_progress: Progress | None = None,
     ) -> SyncReport:
         """Brings topics and words up to date with the files.
 
         Args:
             full: read every file, also those that look untouched.
+            limit: when more files of usual size than that are to be read, do nothing and say so in `left`; None for any
+                number.
             lock_wait_s: how long to wait for another process that writes.
             on_progress: told after every batch.
 
@@ -214,10 +262,11 @@ class Collection:
                 self._check(catalog, _WORDS_LOCK, check_segments)
                 # Not before the lock: what another has added meanwhile would look gone.
                 seen = look(self.root)
-                report = None if full else self._apply_difference(catalog, seen)
+                report = None if full else self._apply_difference(catalog, seen, limit)
                 if report is None:
-                    report = self._apply_scan(catalog, full=full, on_progress=on_progress)
-                self._seen = _Seen(catalog, seen, catalog.words(), report)
+                    report = self._apply_scan(catalog, full=full, limit=limit, on_progress=on_progress)
+                if not report.left:
+                    self._seen = _Seen(catalog, seen, catalog.words(), report)
                 return report
 
         try:
@@ -226,6 +275,8 @@ class Collection:
             if not self._move_aside(error):
                 raise
             report = self._sound(work)
+        if self.inline_files is not None and not (report.left or self._held):
+            self._served = None
         return replace(report, duration_s=time.perf_counter() - start)
 
     def _move_aside(self, error: OSError) -> bool:
@@ -239,7 +290,7 @@ class Collection:
             self._catalog = self._open()
             return True
 
-    def _apply_difference(self, catalog: Catalog, seen: Look) -> SyncReport | None:
+    def _apply_difference(self, catalog: Catalog, seen: Look, limit: int | None) -> SyncReport | None:
         """Brings the words up to date by what changed since the last look; None when that does not say enough."""
         last = self._seen
         if last is None or last.catalog is not catalog or last.words != catalog.words():
@@ -247,14 +298,33 @@ class Collection:
         changes = difference(last.look, seen)
         if changes is None:
             return None
-        return apply_difference(catalog, changes, scope=self.scope, max_bytes=self._max_file_bytes, before=last.report)
+        return apply_difference(
+            catalog, changes, scope=self.scope, max_bytes=self.max_file_bytes, before=last.report, limit=limit
+        )
 
-    def _apply_scan(self, catalog: Catalog, *, full: bool, on_progress: Progress | None) -> SyncReport:
+    def _apply_scan(
+        self, catalog: Catalog, *, full: bool, limit: int | None, on_progress: Progress | None
+    ) -> SyncReport:
         found = self.scan()
         report = apply_words(
-            catalog, found, scope=self.scope, max_bytes=self._max_file_bytes, full=full, on_progress=on_progress
+            catalog, found, max_bytes=self.max_file_bytes, full=full, limit=limit, on_progress=on_progress
         )
-        return replace(report, note="" if self._optional else found.root_problem)
+        return replace(report, note="" if self.optional else found.root_problem)
+
+    def file_count(self) -> int:
+        """About how many topic files lie in the root; cheaper than a scan."""
+        return len(look(self.root).files)
+
+    def lacks(self, encoder: Encoder, *, most: int) -> int:
+        """About how many chunks have no vectors of this encoder, counted up to `most` topics."""
+
+        def count(catalog: Catalog) -> int:
+            which = "" if catalog.meta()["encoder"] != encoder.fingerprint else "WHERE embedded = 0"
+            bodies = f"SELECT body FROM topics {which} LIMIT ?"  # noqa: S608 - constants only
+            ((chunks,),) = catalog.read(f"SELECT TOTAL(1 + LENGTH(body) / {_CHUNK_CHARS}) FROM ({bodies})", (most,))  # noqa: S608 - same
+            return int(chunks)
+
+        return self._sound(count)
 
     def sync_vectors(
         self,
@@ -263,6 +333,7 @@ class Collection:
         limit: int | None = None,
         lock_wait_s: float = _LOCK_WAIT_S,
         stop: threading.Event | None = None,
+        workers: int = 1,
         on_progress: Progress | None = None,
     ) -> SyncReport:
         """Gives topics their vectors, newest first.
@@ -272,6 +343,7 @@ class Collection:
             limit: chunks at most; None for all.
             lock_wait_s: how long to wait for another process that does the same.
             stop: set it to stop after the present text.
+            workers: texts that the model is asked for at once; more than one only if it bears that.
             on_progress: told after every step.
 
         Raises:
@@ -279,13 +351,13 @@ class Collection:
             LockedError: another process is at it.
             OSError: the cache folder is full.
         """
-        start = time.perf_counter()
+        start, effort = time.perf_counter(), Effort(limit, stop, workers)
 
         def work(catalog: Catalog) -> SyncReport:
             with _writing(catalog, _VECTORS_LOCK, lock_wait_s):
                 self._check(catalog, _VECTORS_LOCK, check_stored_vectors)
                 return apply_vectors(
-                    catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
+                    catalog, encoder, neighbours=self._neighbours, effort=effort, on_progress=on_progress
                 )
 
         return replace(self._sound(work), duration_s=time.perf_counter() - start)

@@ -119,7 +119,8 @@ class Memory:
             index: exact search over rows; None takes FAISS.
             clock: seconds since the epoch.
             on_event: told of every search, delivery and synchronisation; its exceptions are logged and dropped.
-            background: load the model and index the folder at once, in the background.
+            background: load the model and index the folder at once, in the background. What is much work is then left
+                to a process of its own (`index.workers`), also by `reindex`; without, all is done by who asks.
 
         Raises:
             ConfigError: a setting cannot be used.
@@ -142,7 +143,7 @@ class Memory:
         ]
         model = make_model(encoder, config, nearest=index)
         memory = cls(
-            lambda tell: Keeper(indexes, model, on_report=tell),
+            lambda tell: Keeper(indexes, model, on_report=tell, workers=config.index.workers),
             model,
             config=config,
             located=located,
@@ -314,7 +315,7 @@ class Memory:
         return self._finished(query, found, Strategy.HYBRID, coverage, start)
 
     def _coverage(self, snapshots: Sequence[Snapshot], note: str = "") -> Coverage:
-        notes = [note, self._model.problem, *(index.note for index in self._keeper.indexes)]
+        notes = [note, self._keeper.note, self._model.problem, *(index.note for index in self._keeper.indexes)]
         encoder = self._model.encoder
         if encoder and any(snapshot.encoder not in ("", encoder.fingerprint) for snapshot in snapshots):
             notes.append(f"vectors are being made anew for {encoder.name}")

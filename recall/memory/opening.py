@@ -10,7 +10,8 @@ import platformdirs
 from recall.config import Config, load
 from recall.errors import ConfigError, EncoderError
 from recall.index.base import Encoder
-from recall.memory.model import Model, make_encoder
+from recall.index.encoders import make_encoder
+from recall.memory.model import Model
 from recall.search.dense import Nearest
 from recall.store.layout import Layout, Located, locate
 
