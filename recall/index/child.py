@@ -188,6 +188,8 @@ class Children:
             OSError: the cache folder is full.
             ChildError: it could not be started or did not come to an end.
         """
+        if until.is_set():
+            return SyncReport()
         with Child(job) as child:
             with self._lock:
                 self._running[child] = until

@@ -189,7 +189,7 @@ class Collection:
                 return self.sync_words(limit=limit, lock_wait_s=lock_wait_s, on_progress=on_progress)
             finally:
                 # With processes for what is much the old state serves until somebody has read all of the new one.
-                if self.inline_files is None:
+                if self.inline_files is None and not self._held:
                     self._served = None
 
     def _sound(self, action: Callable[[Catalog], T]) -> T:
