@@ -181,7 +181,9 @@ class Collection:
     ) -> SyncReport:
         """Opens the catalog again and sees to it that nobody meets an empty one."""
         with self._lock:
-            if self._served is None:
+            elsewhere = self._held or self.inline_files is not None
+            empty = self._snapshot is not None and not len(self._snapshot)
+            if self._served is None and not (elsewhere and empty):  # the first words that another reads shall show
                 self._served = self._snapshot
             try:
                 self._checked.clear()
@@ -189,7 +191,7 @@ class Collection:
                 return self.sync_words(limit=limit, lock_wait_s=lock_wait_s, on_progress=on_progress)
             finally:
                 # With processes for what is much the old state serves until somebody has read all of the new one.
-                if self.inline_files is None and not self._held:
+                if not elsewhere:
                     self._served = None
 
     def _sound(self, action: Callable[[Catalog], T]) -> T:
@@ -380,7 +382,11 @@ class Collection:
     def snapshot(self) -> Snapshot:
         """The state at the last commit of any process."""
         served = self._served
-        return self._sound(self._take) if served is None else served
+        if served is None:
+            taken = self._sound(self._take)
+            served = self._served  # set meanwhile when the catalog turned out to be gone
+            return taken if served is None else served
+        return served
 
     def _take(self, catalog: Catalog) -> Snapshot:
         last, generation = self._snapshot, catalog.generation()

@@ -137,6 +137,31 @@ def test_an_index_that_is_held_before_anything_was_read_shows_what_there_is(inde
     assert len(index.snapshot()) == 40
 
 
+def test_an_index_that_others_threw_away_shows_its_old_state_until_somebody_has_read_the_folder(
+    index: Collection,
+) -> None:
+    done(words(index))
+    before = index.snapshot()
+    index.inline_files = 10
+    (index.folder / "catalog.sqlite3").unlink()
+    assert index.snapshot() is before
+    assert index.sync_words(limit=10).left == 40
+    assert index.snapshot() is before
+    done(words(index))
+    assert index.sync_words(limit=10).left == 0
+    assert index.snapshot() is not before
+    assert len(index.snapshot()) == 40
+
+
+def test_an_index_that_is_damaged_is_not_read_by_who_leaves_that_to_others(index: Collection) -> None:
+    done(words(index))
+    (postings,) = index.folder.glob("*.postings")
+    os.truncate(postings, postings.stat().st_size // 2)
+    index.inline_files = 10
+    assert index.sync_words(limit=10).left == 40
+    assert len(index.sync_words(limit=40).added) == 40
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are text")
 def test_names_that_are_no_text_and_reports_of_any_length_come_through(tmp_path: Path) -> None:
     root = tmp_path / os.fsdecode(b"caf\xe9 \xe5")
