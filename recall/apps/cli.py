@@ -7,7 +7,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -118,6 +117,8 @@ def prefetch(opening: Opening, words: Sequence[str], tools: bool) -> None:
 @memory_options
 def reindex(opening: Opening, full: bool, workers: int | None) -> None:
     """Bring the index up to date with the files, vectors and all."""
+    from dataclasses import replace
+
     from recall.apps import payloads, render
 
     if workers is not None:

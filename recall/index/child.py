@@ -32,6 +32,11 @@ from recall.index.job import main
 main()
 """
 
+# Windows only: no console, and the low priority that `os.nice` gives elsewhere.
+_QUIETLY: Final[int] = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(
+    subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0
+)
+
 _END_WAITS_S: Final = (0.5, 0.3, 0.2)
 """For the end of its own accord, after a request to end, and after being killed."""
 
@@ -41,8 +46,9 @@ class ChildError(Exception):
 
 
 def can_start() -> bool:
-    """Whether this process has an interpreter to start another with; a frozen application would start itself."""
-    return bool(sys.executable) and not getattr(sys, "frozen", False)
+    """Whether this process has an interpreter to start another with; a host that holds its own would start itself."""
+    name = Path(sys.executable or "").name.lower()
+    return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
 
 
 class Child:
@@ -66,7 +72,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                creationflags=_QUIETLY,
                 # Ctrl-C in a terminal is for the host; a session of its own would make its low priority worthless.
                 process_group=0 if sys.platform != "win32" else None,
             )

@@ -84,6 +84,7 @@ class Keeper:
         self._stop.set()
         self._aside.set()
         self._wake.set()
+        self._end_round()
         self._bulk.end()
         if self._thread.is_alive():
             self._thread.join(_STOP_WAIT_S)

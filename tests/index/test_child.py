@@ -288,8 +288,9 @@ def test_an_application_that_is_its_own_interpreter_starts_none(monkeypatch: pyt
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert not can_start()
     monkeypatch.undo()
-    monkeypatch.setattr(sys, "executable", "")
-    assert not can_start()
+    for program in ("", None, "/usr/bin/uwsgi"):
+        monkeypatch.setattr(sys, "executable", program)
+        assert not can_start()
 
 
 def test_an_interpreter_that_is_none_of_ours_does_not_come_to_an_end(
