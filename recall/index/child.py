@@ -76,7 +76,7 @@ class Child:
                 # Ctrl-C in a terminal is for the host; a session of its own would make its low priority worthless.
                 process_group=0 if sys.platform != "win32" else None,
             )
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RuntimeError) as error:  # the last when the interpreter is ending
             raise ChildError(f"no process for long work can be started: {error}") from error
         self._send(encoded(job))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,8 @@ _STEP_CHUNKS: Final = 32
 _SPARE_ROWS: Final = 4096
 _WORTH_ASKING: Final = 8
 _LONG_BODY: Final = 20_000
+# More than any chunk has of any text that says something.
+_MOST_CHUNK_CHARS: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ def apply_vectors(
     others = Neighbours(neighbours() if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
     source = _Source(encoder, others, effort)
     done = chunks = 0
-    while step := _take(_short_first(catalog.pending(_STEP_CHUNKS)), encoder.chunk_tokens, _room(effort.limit, chunks)):
+    while step := _take(_next(catalog, effort.limit), encoder.chunk_tokens, _room(effort.limit, chunks)):
         chunks += sum(len(texts) for _, texts in step)
         if effort.limit is not None and chunks > effort.limit:
             break
@@ -198,6 +201,17 @@ def check_stored_vectors(catalog: Catalog) -> None:
 
 def _room(limit: int | None, taken: int) -> int:
     return _STEP_CHUNKS if limit is None else min(_STEP_CHUNKS, limit - taken)
+
+
+def _next(catalog: Catalog, limit: int | None) -> list[Pending]:
+    """Topics without vectors in the order in which they get them, up to one that is far too long for the limit.
+
+    To cut a text of megabytes only to see that it has too many chunks would take longer than the limit is to allow.
+    """
+    pending = _short_first(catalog.pending(_STEP_CHUNKS))
+    if limit is None:
+        return pending
+    return list(takewhile(lambda topic: len(topic.body) <= limit * _MOST_CHUNK_CHARS, pending))
 
 
 def _short_first(pending: Sequence[Pending]) -> list[Pending]:
