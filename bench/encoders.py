@@ -68,6 +68,8 @@ class _Wrapped:
 class Hanging(_Wrapped):
     """The given encoder, which now and then does not come back for long; the first call, which loads it, always does.
 
+    It passes on the recipe of the other, so that long work, which another process does, does not hang.
+
     Args:
         encoder: what encodes.
         share: of the calls that hang.
@@ -77,6 +79,7 @@ class Hanging(_Wrapped):
 
     def __init__(self, encoder: Encoder, *, share: float, longest_s: float, seed: int) -> None:
         super().__init__(encoder)
+        self.recipe = getattr(encoder, "recipe", None)
         self._share, self._longest_s = share, longest_s
         self._rng = Random(seed)
         self._never = threading.Event()

@@ -1,8 +1,8 @@
 """Whether `Prefetch.first` keeps its 100 ms while everything else goes wrong.
 
-A process of its own makes the calls while a full re-index with the real model runs in the background, the encoder hangs
-at random, a FIFO lies among the notes and a host thread computes in pure Python. Beside every tenth call it waits as
-long on a bare event: what that takes beyond 100 ms is the interpreter's and the system's, not ours.
+A process of its own makes the calls while a full re-index with the real model runs in the background, the encoding of
+queries hangs at random, a FIFO lies among the notes and a host thread computes in pure Python. Beside every tenth call
+it waits as long on a bare event: what that takes beyond 100 ms is the interpreter's and the system's, not ours.
 """
 
 import argparse

@@ -45,12 +45,15 @@ class IndexConfig:
         exact_rows: up to so many vectors all are looked at; beyond, short codes choose which are.
         watch: index changes when they happen, not at the next question; None: where the process is a resident one and
             the extra `watch` is installed.
+        workers: texts that long work encodes at once, 64 at most, in a process of its own; 0 leaves it to the process
+            that opened the memory.
     """
 
     cache: str = ""
     max_file_bytes: int = 16 * 1024 * 1024
     exact_rows: int = 100_000
     watch: bool | None = None
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +109,13 @@ class Config:
 Number = TypeVar("Number", int, float)
 
 
-def _whole(value: object, *, most: float = inf) -> int:
+def _whole(value: object, *, least: int = 1, most: float = inf) -> int:
     number = _parsed(int, value)
     if number is None:
         raise ValueError(f"expected a whole number, not {value!r}")
-    if not 1 <= number <= most:
-        raise ValueError(f"expected a whole number of {f'1 to {most}' if most < inf else '1 or more'}, not {number}")
+    if not least <= number <= most:
+        wanted = f"{least} to {most}" if most < inf else f"{least} or more"
+        raise ValueError(f"expected a whole number of {wanted}, not {number}")
     return number
 
 
@@ -172,6 +176,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
     "index.max_file_bytes": _whole,
     "index.exact_rows": _whole,
     "index.watch": _perhaps,
+    "index.workers": partial(_whole, least=0, most=64),
     "encoder.model": _text,
     "encoder.threads": partial(_whole, most=64),
     "layout.host": partial(_text, among=("", "qwen", "claude", "wave", "workbuddy", "plain")),

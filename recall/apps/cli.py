@@ -120,11 +120,14 @@ def prefetch(opening: Opening, words: Sequence[str], tools: bool) -> None:
 
 @cli.command()
 @click.option("--full", is_flag=True, help="Throw all derived data away first.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Texts to encode at once; index.workers if not given.")
 @memory_options
-def reindex(opening: Opening, full: bool) -> None:
+def reindex(opening: Opening, full: bool, workers: int | None) -> None:
     """Bring the index up to date with the files, vectors and all."""
     from recall.apps import payloads, render
 
+    if workers is not None:
+        opening = opening._replace(settings={**opening.settings, "index.workers": workers})
     with opening.memory() as memory:
         with progress() as on_progress:
             report = memory.reindex(full=full, on_progress=on_progress)

@@ -15,9 +15,9 @@ from recall.apps.turn import Turn, Watch, play
 from recall.config import Config
 from recall.errors import EncoderError
 from recall.index.base import Encoder
+from recall.index.encoders import make_encoder
 from recall.index.sync import Progress
 from recall.memory.memory import Memory
-from recall.memory.model import make_encoder
 from recall.search.types import Hit, Phase
 from recall.store.files import read_text
 from recall.store.frontmatter import parse

@@ -16,8 +16,8 @@ from recall.apps import protocol
 from recall.config import Config, EncoderConfig
 from recall.errors import EncoderError, RecallError
 from recall.index.base import Encoder
+from recall.index.encoders import make_encoder
 from recall.memory.memory import Memory
-from recall.memory.model import make_encoder
 from recall.memory.opening import find, load_config
 from recall.memory.watch import is_installed
 from recall.search.delivery import Delivery, PrefetchSession, ids

@@ -26,6 +26,9 @@ Nearest = Callable[[Vectors, Vector, int], tuple[NDArray[np.float32], NDArray[np
 class Encoder(Protocol):
     """Text to vectors of unit length.
 
+    One that can be made anew from settings says so by a further attribute `recipe`, an EncoderConfig: then long work is
+    left to a process of its own (index.child). It has to be safe to use from several threads.
+
     Attributes:
         name: what people call the model.
         fingerprint: changes whenever the same text could get another vector (weights, prefixes, dimension, head).

@@ -20,7 +20,7 @@ from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
 from recall.index.behind import behind, changed
 from recall.index.catalog import Catalog
-from recall.index.embed import apply_vectors, check_stored_vectors, delete_old_vectors
+from recall.index.embed import Effort, apply_vectors, check_stored_vectors, delete_old_vectors
 from recall.index.findings import Finding, Kind, Subject
 from recall.index.folder import CATALOG_FILE, OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, cache_folder
 from recall.index.mending import mend_vectors, mend_words, renew_readers
@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 _CLOSE_WAIT_S: Final = 1.0
 _LOCK_WAIT_S: Final = 10.0
+# Of a body; a chunk may hold a few more.
+_CHUNK_CHARS: Final = 1500
 
 T = TypeVar("T")
 
@@ -68,6 +70,10 @@ class Collection:
         max_file_bytes: larger files are reported, not indexed.
         optional: whether it is no fault when the root is missing.
         exact_rows: up to so many vectors all are read in a search; beyond, codes choose which.
+
+    Attributes:
+        inline_files: files that may be read at once where it cannot be chosen, so that more are left to a process of
+            its own; None for any number.
     """
 
     def __init__(
@@ -83,13 +89,16 @@ class Collection:
         self.root = root
         self.scope = scope
         self.note = ""
-        self._max_file_bytes = max_file_bytes
-        self._optional = optional
-        self._exact_rows = exact_rows
+        self.cache = cache
+        self.max_file_bytes = max_file_bytes
+        self.optional = optional
+        self.exact_rows = exact_rows
+        self.inline_files: int | None = None
         self._lock = threading.RLock()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._snapshot: Snapshot | None = None
         self._served: Snapshot | None = None
+        self._held = False
         self._seen: _Seen | None = None
         self._checked: dict[str, Catalog] = {}
         self._closed = False
@@ -138,6 +147,27 @@ class Collection:
             else:
                 disk.delete(file)
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the derived data goes with this process, because the cache folder cannot be used."""
+        return self._temporary is not None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether another process makes everything anew for this one."""
+        return self._held
+
+    def hold(self) -> None:
+        """Has `snapshot` give the present state, if there is any, until `release`: another process makes it anew."""
+        now = self.snapshot()
+        with self._lock:
+            self._held, self._served = True, now if len(now) else None
+
+    def release(self) -> None:
+        """Ends what `hold` began, or what another process left undone; `snapshot` gives what is there."""
+        with self._lock:
+            self._held, self._served = False, None
+
     def rebuild(self, *, on_progress: Progress | None = None) -> SyncReport:
         """Throws all derived data away and reads the words anew; `snapshot` gives the old state meanwhile.
 
@@ -147,16 +177,28 @@ class Collection:
         """
         return self._renew(afresh=True, on_progress=on_progress)
 
-    def _renew(self, *, afresh: bool = False, on_progress: Progress | None = None) -> SyncReport:
+    def _renew(
+        self,
+        *,
+        afresh: bool = False,
+        limit: int | None = None,
+        lock_wait_s: float = _LOCK_WAIT_S,
+        on_progress: Progress | None = None,
+    ) -> SyncReport:
         """Opens the catalog again and sees to it that nobody meets an empty one."""
         with self._lock:
-            self._served = self._snapshot
+            elsewhere = self._held or self.inline_files is not None
+            empty = self._snapshot is not None and not len(self._snapshot)
+            if self._served is None and not (elsewhere and empty):  # the first words that another reads shall show
+                self._served = self._snapshot
             try:
                 self._checked.clear()
                 self._catalog = self._open(afresh=afresh)
-                return self.sync_words(on_progress=on_progress)
+                return self.sync_words(limit=limit, lock_wait_s=lock_wait_s, on_progress=on_progress)
             finally:
-                self._served = None
+                # With processes for what is much the old state serves until somebody has read all of the new one.
+                if not elsewhere:
+                    self._served = None
 
     def _sound(self, action: Callable[[Catalog], T]) -> T:
         """What the action gives; tries again with a catalog that was exchanged, and anew when it is damaged.
@@ -192,20 +234,28 @@ class Collection:
             return self._catalog
 
     def _try_renew(self, *, afresh: bool = False) -> None:
+        wait_s = _LOCK_WAIT_S if self.inline_files is None else 0.0
         with suppress(LockedError, OSError):  # who synchronises will meet it too, and say so
-            self._renew(afresh=afresh)
+            self._renew(afresh=afresh, limit=self.inline_files, lock_wait_s=wait_s)
 
     def scan(self) -> Scan:
         """What lies in the root now."""
         return scan(self.root, self.scope)
 
     def sync_words(
-        self, *, full: bool = False, lock_wait_s: float = _LOCK_WAIT_S, on_progress: Progress | None = None
+        self,
+        *,
+        full: bool = False,
+        limit: int | None = None,
+        lock_wait_s: float = _LOCK_WAIT_S,
+        on_progress: Progress | None = None,
     ) -> SyncReport:
         """Brings topics and words up to date with the files.
 
         Args:
             full: read every file, also those that look untouched.
+            limit: when more files of usual size than that are to be read, do nothing and say so in `left`; None for any
+                number.
             lock_wait_s: how long to wait for another process that writes.
             on_progress: told after every batch.
 
@@ -220,10 +270,11 @@ class Collection:
                 self._check(catalog, WORDS_LOCK, check_segments)
                 # Not before the lock: what another has added meanwhile would look gone.
                 seen = look(self.root)
-                report = None if full else self._apply_difference(catalog, seen)
+                report = None if full else self._apply_difference(catalog, seen, limit)
                 if report is None:
-                    report = self._apply_scan(catalog, full=full, on_progress=on_progress)
-                self._seen = _Seen(catalog, seen, catalog.words(), report)
+                    report = self._apply_scan(catalog, full=full, limit=limit, on_progress=on_progress)
+                if not report.left:
+                    self._seen = _Seen(catalog, seen, catalog.words(), report)
                 return report
 
         try:
@@ -232,6 +283,8 @@ class Collection:
             if not self._move_aside(error):
                 raise
             report = self._sound(work)
+        if self.inline_files is not None and not (report.left or self._held):
+            self._served = None
         return replace(report, duration_s=time.perf_counter() - start)
 
     def _move_aside(self, error: OSError) -> bool:
@@ -245,7 +298,7 @@ class Collection:
             self._catalog = self._open()
             return True
 
-    def _apply_difference(self, catalog: Catalog, seen: Look) -> SyncReport | None:
+    def _apply_difference(self, catalog: Catalog, seen: Look, limit: int | None) -> SyncReport | None:
         """Brings the words up to date by what changed since the last look; None when that does not say enough."""
         last = self._seen
         if last is None or last.catalog is not catalog or last.words != catalog.words():
@@ -253,14 +306,33 @@ class Collection:
         changes = difference(last.look, seen)
         if changes is None:
             return None
-        return apply_difference(catalog, changes, scope=self.scope, max_bytes=self._max_file_bytes, before=last.report)
+        return apply_difference(
+            catalog, changes, scope=self.scope, max_bytes=self.max_file_bytes, before=last.report, limit=limit
+        )
 
-    def _apply_scan(self, catalog: Catalog, *, full: bool, on_progress: Progress | None) -> SyncReport:
+    def _apply_scan(
+        self, catalog: Catalog, *, full: bool, limit: int | None, on_progress: Progress | None
+    ) -> SyncReport:
         found = self.scan()
         report = apply_words(
-            catalog, found, scope=self.scope, max_bytes=self._max_file_bytes, full=full, on_progress=on_progress
+            catalog, found, max_bytes=self.max_file_bytes, full=full, limit=limit, on_progress=on_progress
         )
-        return replace(report, note="" if self._optional else found.root_problem)
+        return replace(report, note="" if self.optional else found.root_problem)
+
+    def file_count(self) -> int:
+        """About how many topic files lie in the root; cheaper than a scan."""
+        return len(look(self.root).files)
+
+    def lacks(self, encoder: Encoder, *, most: int) -> int:
+        """About how many chunks have no vectors of this encoder, counted up to `most` topics."""
+
+        def count(catalog: Catalog) -> int:
+            which = "" if catalog.meta()["encoder"] != encoder.fingerprint else "WHERE embedded = 0"
+            bodies = f"SELECT body FROM topics {which} LIMIT ?"  # noqa: S608 - constants only
+            ((chunks,),) = catalog.read(f"SELECT TOTAL(1 + LENGTH(body) / {_CHUNK_CHARS}) FROM ({bodies})", (most,))  # noqa: S608 - same
+            return int(chunks)
+
+        return self._sound(count)
 
     def sync_vectors(
         self,
@@ -269,6 +341,7 @@ class Collection:
         limit: int | None = None,
         lock_wait_s: float = _LOCK_WAIT_S,
         stop: threading.Event | None = None,
+        workers: int = 1,
         on_progress: Progress | None = None,
     ) -> SyncReport:
         """Gives topics their vectors, newest first.
@@ -278,6 +351,7 @@ class Collection:
             limit: chunks at most; None for all, and for the codes of a large memory.
             lock_wait_s: how long to wait for another process that does the same.
             stop: set it to stop after the present text.
+            workers: texts that the model is asked for at once; more than one only if it bears that.
             on_progress: told after every step.
 
         Raises:
@@ -285,27 +359,32 @@ class Collection:
             LockedError: another process is at it.
             OSError: the cache folder is full.
         """
-        start = time.perf_counter()
+        start, effort = time.perf_counter(), Effort(limit, stop, workers)
 
         def work(catalog: Catalog) -> SyncReport:
             with _writing(catalog, VECTORS_LOCK, lock_wait_s):
                 self._check(catalog, VECTORS_LOCK, _check_vectors)
                 report = apply_vectors(
-                    catalog, encoder, neighbours=self._neighbours, limit=limit, stop=stop, on_progress=on_progress
+                    catalog, encoder, neighbours=self._neighbours, effort=effort, on_progress=on_progress
                 )
                 if limit is None:  # else somebody waits for an answer
-                    refresh_codes(catalog, exact_rows=self._exact_rows, stop=stop)
+                    refresh_codes(catalog, exact_rows=self.exact_rows, stop=stop)
                 return report
 
         report = self._sound(work)
-        if limit is None and (tier := self.snapshot().tier):
-            tier.warm_up()
+        if limit is None:
+            self.warm_up()
         return replace(report, duration_s=time.perf_counter() - start)
+
+    def warm_up(self) -> None:
+        """Reads the codes of a large memory, so that no answer has to."""
+        if tier := self.snapshot().tier:
+            tier.warm_up()
 
     @property
     def subject(self) -> Subject:
         """What a check looks at (index.health)."""
-        return Subject(self.folder, self.root, self.scope, self._max_file_bytes)
+        return Subject(self.folder, self.root, self.scope, self.max_file_bytes)
 
     def mend(self, findings: Sequence[Finding]) -> tuple[str, ...]:
         """Mends derived data, never a memory file, by the smallest steps that help.
@@ -356,7 +435,11 @@ class Collection:
     def snapshot(self) -> Snapshot:
         """The state at the last commit of any process."""
         served = self._served
-        return self._sound(self._take) if served is None else served
+        if served is None:
+            taken = self._sound(self._take)
+            served = self._served  # set meanwhile when the catalog turned out to be gone
+            return taken if served is None else served
+        return served
 
     def _take(self, catalog: Catalog) -> Snapshot:
         last, generation = self._snapshot, catalog.generation()
@@ -373,7 +456,7 @@ class Collection:
 
     def changed(self, paths: Sequence[str]) -> set[str]:
         """Those of the indexed paths whose text is another by now, or that are gone; at the cost of a `stat` each."""
-        return self._sound(lambda catalog: changed(catalog, paths, max_bytes=self._max_file_bytes))
+        return self._sound(lambda catalog: changed(catalog, paths, max_bytes=self.max_file_bytes))
 
     def behind(self) -> list[str]:
         """Paths that changed since the state that `snapshot` gives; waits for nobody, reads no file."""

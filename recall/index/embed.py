@@ -8,8 +8,10 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +31,23 @@ _STEP_CHUNKS: Final = 32
 _SPARE_ROWS: Final = 4096
 _WORTH_ASKING: Final = 8
 _LONG_BODY: Final = 20_000
+# More than any chunk has of any text that says something.
+_MOST_CHUNK_CHARS: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much one run may do, and how.
+
+    Attributes:
+        limit: chunks at most; a topic that would go beyond is left, with those after it. None for all.
+        stop: set it to stop after the present text; what was made stays.
+        workers: texts that the model is asked for at once; more than one only if it bears that.
+    """
+
+    limit: int | None = None
+    stop: threading.Event | None = None
+    workers: int = 1
 
 
 class _Stopped(Exception):  # noqa: N818 - a wish of the caller, not a mistake
@@ -42,13 +61,13 @@ class _Source:
     Attributes:
         encoder: the model.
         others: catalogs of other roots.
-        stop: set when the work is to end.
+        effort: when to end, and how many texts at once.
         asked: texts that the model was asked for.
     """
 
     encoder: Encoder
     others: Neighbours
-    stop: threading.Event | None
+    effort: Effort
     asked: int = 0
 
     def rows(self, texts: Mapping[str, bytes]) -> Vectors:
@@ -58,15 +77,23 @@ class _Source:
             EncoderError: the model does not work.
         """
         adopted = self.others.find(list(texts.values()))
-        rows = np.zeros((len(texts), self.encoder.dim), np.float32)
-        for row, (text, digest) in zip(rows, texts.items(), strict=True):
-            row[:] = adopted[digest] if digest in adopted else self._ask(text)
-        return rows
+        made = self._ask_all([text for text, digest in texts.items() if digest not in adopted])
+        return np.stack([adopted[digest] if digest in adopted else made[text] for text, digest in texts.items()])
+
+    def _ask_all(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """The model's vector of each text; what there is does not depend on how many are made at once."""
+        if self.effort.workers > 1 and len(texts) > 1:
+            # One text each, by the same session: a batch would give other vectors (index.onnx).
+            with ThreadPoolExecutor(self.effort.workers, thread_name_prefix="recall-encode") as pool:
+                made = list(pool.map(self._ask, texts))
+        else:
+            made = [self._ask(text) for text in texts]
+        self.asked += len(made)
+        return dict(zip(texts, made, strict=True))
 
     def _ask(self, text: str) -> Vector:
-        if self.stop and self.stop.is_set():
+        if self.effort.stop and self.effort.stop.is_set():
             raise _Stopped
-        self.asked += 1
         try:
             vector: Vector = check_vectors(self.encoder.encode_documents([text]), rows=1, dim=self.encoder.dim)[0]
         except Exception as error:  # an encoder of the host's may raise anything
@@ -90,8 +117,7 @@ def apply_vectors(
     encoder: Encoder,
     *,
     neighbours: Callable[[], Sequence[Path]] = tuple,
-    limit: int | None = None,
-    stop: threading.Event | None = None,
+    effort: Effort = Effort(),
     on_progress: Progress | None = None,
 ) -> SyncReport:
     """Gives topics their vectors, newest first, in small committed steps.
@@ -100,8 +126,7 @@ def apply_vectors(
         catalog: what to complete.
         encoder: the model; another one than last time makes all vectors anew.
         neighbours: gives folders of derived data of other roots, which may have some of the vectors.
-        limit: chunks at most; a topic that would go beyond is left, with those after it. None for all.
-        stop: set it to stop after the present text; what was made stays.
+        effort: how much of it, and how.
         on_progress: told after every step.
 
     Raises:
@@ -118,11 +143,11 @@ def apply_vectors(
     ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
     # A few changed files are encoded faster than other catalogs are opened.
     others = Neighbours(neighbours() if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
-    source = _Source(encoder, others, stop)
+    source = _Source(encoder, others, effort)
     done = chunks = 0
-    while step := _take(_short_first(catalog.pending(_STEP_CHUNKS)), encoder.chunk_tokens, _room(limit, chunks)):
+    while step := _take(_next(catalog, effort.limit), encoder.chunk_tokens, _room(effort.limit, chunks)):
         chunks += sum(len(texts) for _, texts in step)
-        if limit is not None and chunks > limit:
+        if effort.limit is not None and chunks > effort.limit:
             break
         try:
             report = _commit_step(catalog, source, step, report)
@@ -131,7 +156,7 @@ def apply_vectors(
         done += len(step)
         if on_progress:
             on_progress("vectors", done, total)
-    if limit is None:  # else somebody waits for an answer
+    if effort.limit is None:  # else somebody waits for an answer
         compact_vectors(catalog)
     return replace(report, embedded=source.asked, reused=report.reused - source.asked)
 
@@ -192,6 +217,17 @@ def check_stored_vectors(catalog: Catalog) -> None:
 
 def _room(limit: int | None, taken: int) -> int:
     return _STEP_CHUNKS if limit is None else min(_STEP_CHUNKS, limit - taken)
+
+
+def _next(catalog: Catalog, limit: int | None) -> list[Pending]:
+    """Topics without vectors in the order in which they get them, up to one that is far too long for the limit.
+
+    To cut a text of megabytes only to see that it has too many chunks would take longer than the limit is to allow.
+    """
+    pending = _short_first(catalog.pending(_STEP_CHUNKS))
+    if limit is None:
+        return pending
+    return list(takewhile(lambda topic: len(topic.body) <= limit * _MOST_CHUNK_CHARS, pending))
 
 
 def _short_first(pending: Sequence[Pending]) -> list[Pending]:

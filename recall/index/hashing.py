@@ -5,23 +5,28 @@ a real, deterministic encoder in microseconds.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 from zlib import crc32
 
 import numpy as np
 
+from recall.config import EncoderConfig
 from recall.index.base import Vector, Vectors, check_vectors
 from recall.text.tokens import terms
+
+_DIM: Final = 512
 
 
 class HashingEncoder:
     """Bag of hashed features, weighted by the root of their count."""
 
-    def __init__(self, dim: int = 512) -> None:
+    def __init__(self, dim: int = _DIM) -> None:
         self.dim = dim
         self.name = "hashing"
         self.fingerprint = f"hashing-2-{dim}"
         self.chunk_tokens = 430
         self.floor = 0.3
+        self.recipe = EncoderConfig(model="hashing") if dim == _DIM else None
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text, shape (n, dim); a text without letters or numbers gives a zero row."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
+from recall.config import EncoderConfig
 from recall.errors import EncoderError, ModelNotFoundError
 from recall.index.base import Vector, Vectors, check_vectors
 from recall.index.native import NATIVE
@@ -101,6 +102,7 @@ class OnnxEncoder:
     def __init__(self, folder: Path | None = None, *, threads: int = 1) -> None:
         self.folder = folder or models_folder() / DEFAULT_MODEL
         self.card = read_card(self.folder)
+        self.recipe = EncoderConfig(model=str(folder.absolute()) if folder else "onnx", threads=threads)
         self.name = self.card.name
         self.dim = self.card.dim
         self.floor = self.card.floor

@@ -6,7 +6,7 @@ any time: what is committed stays, the rest is found pending by the next run.
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -37,6 +37,10 @@ Progress = Callable[[str, int, int], None]
 """Called with the stage (`words` or `vectors`), how many topics are done, and how many there are."""
 
 _BATCH_FILES: Final = 2000
+# The first batch is smaller, so that something can be found soon.
+_FIRST_FILES: Final = 250
+# Files of this size on average are what a limit in files means.
+_TYPICAL_BYTES: Final = 16 * 1024
 _MAX_SEGMENTS: Final = 8
 
 
@@ -85,6 +89,8 @@ class SyncReport:
         embedded: chunks that the model was asked for.
         reused: chunks whose vector was there already.
         unembedded: topics that stay without vectors, with the reason.
+        left: number of files that are new or changed and were not read because they were more than wanted; then nothing
+            else was done either.
         note: why the work could not be finished, "" when it could.
         duration_s: wall time in seconds.
     """
@@ -100,8 +106,23 @@ class SyncReport:
     embedded: int = 0
     reused: int = 0
     unembedded: tuple[tuple[str, str], ...] = ()
+    left: int = 0
     note: str = ""
     duration_s: float = 0.0
+
+
+def joined(reports: Sequence[SyncReport]) -> SyncReport:
+    """One report of several: lists one after the other, numbers added, notes joined."""
+    total = reports[0]
+    for report in reports[1:]:
+        sums = {
+            field.name: getattr(total, field.name) + getattr(report, field.name)
+            for field in fields(SyncReport)
+            if field.name != "note"
+        }
+        notes = dict.fromkeys(filter(None, (total.note, report.note)))
+        total = SyncReport(**sums, note="; ".join(notes))
+    return total
 
 
 @dataclass(slots=True)
@@ -117,19 +138,29 @@ def apply_words(
     catalog: Catalog,
     scan: Scan,
     *,
-    scope: Scope,
     max_bytes: int,
     full: bool = False,
+    limit: int | None = None,
     on_progress: Progress | None = None,
 ) -> SyncReport:
     """Brings topics and postings up to date with the folder; one commit a batch of files.
+
+    Args:
+        catalog: what to bring up to date.
+        scan: what lies in the folder.
+        max_bytes: larger files are reported, not indexed.
+        full: read every file, also those that look untouched.
+        limit: when more files of usual size than that are to be read, nothing is done; None for any number.
+        on_progress: told after every batch.
 
     Raises:
         OSError: the cache folder is full or cannot be written; what was committed before stays.
     """
     known = catalog.known()
     todo = plan(known, scan.files, full=full)
-    report = _apply(catalog, todo, known, scope=scope, max_bytes=max_bytes, on_progress=on_progress)
+    if _beyond(todo, limit):
+        return SyncReport(kept=todo.kept, left=len(todo.read))
+    report = _apply(catalog, todo, known, scope=scan.scope, max_bytes=max_bytes, on_progress=on_progress)
     present = {file.path for file in scan.files}
     drop_gone(catalog, report.removed, [path for path in catalog.unread() if path not in present])
     tidy_segments(catalog)
@@ -138,7 +169,13 @@ def apply_words(
 
 
 def apply_difference(
-    catalog: Catalog, changes: Difference, *, scope: Scope, max_bytes: int, before: SyncReport
+    catalog: Catalog,
+    changes: Difference,
+    *,
+    scope: Scope,
+    max_bytes: int,
+    before: SyncReport,
+    limit: int | None = None,
 ) -> SyncReport:
     """The same for a few files, at a cost that does not depend on how many others there are.
 
@@ -148,6 +185,7 @@ def apply_difference(
         scope: whose memory it is.
         max_bytes: larger files are reported, not indexed.
         before: report of the synchronisation after that look.
+        limit: as for `apply_words`.
 
     Raises:
         OSError: the cache folder is full or cannot be written.
@@ -156,6 +194,8 @@ def apply_difference(
     known = catalog.known(paths)
     read, total = plan(known, changes.read), catalog.count()
     todo = replace(read, kept=total - len(known), gone=tuple(path for path in changes.gone if path in known))
+    if _beyond(todo, limit):
+        return SyncReport(kept=todo.kept, left=len(todo.read))
     report = _apply(catalog, todo, known, scope=scope, max_bytes=max_bytes)
     if changes:
         drop_gone(catalog, report.removed, changes.gone)
@@ -167,6 +207,20 @@ def apply_difference(
         warnings=tuple(_flat(catalog.warnings())),
         note=before.note,
     )
+
+
+def _beyond(todo: SyncPlan, limit: int | None) -> bool:
+    """Whether to read all this takes longer than to read so many files of usual size."""
+    if limit is None:
+        return False
+    return len(todo.read) > limit or sum(file.size for file in todo.read) > limit * _TYPICAL_BYTES
+
+
+def _batches(files: Sequence[SourceFile]) -> Iterator[Sequence[SourceFile]]:
+    if files:
+        yield files[:_FIRST_FILES]
+    for at in range(_FIRST_FILES, len(files), _BATCH_FILES):
+        yield files[at : at + _BATCH_FILES]
 
 
 def _apply(
@@ -182,16 +236,16 @@ def _apply(
     gone: dict[bytes, list[str]] = {}
     for path in todo.gone:
         gone.setdefault(known[path].digest, []).append(path)
-    report = SyncReport(kept=todo.kept)
-    for at in range(0, len(todo.read), _BATCH_FILES):
-        part = todo.read[at : at + _BATCH_FILES]
+    report, done = SyncReport(kept=todo.kept), 0
+    for part in _batches(todo.read):
         batch = _read_files(
             part, known, gone, next_doc=int(catalog.meta()["next_doc"]), scope=scope, max_bytes=max_bytes
         )
         _commit_words(catalog, batch)
         report = _reported(report, batch, known)
+        done += len(part)
         if on_progress:
-            on_progress("words", min(at + _BATCH_FILES, len(todo.read)), len(todo.read))
+            on_progress("words", done, len(todo.read))
     return replace(report, removed=tuple(path for paths in gone.values() for path in paths))
 
 

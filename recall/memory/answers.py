@@ -103,7 +103,7 @@ class Answers:
         return floor if floor is not None else encoder.floor if encoder else 0.0
 
     def _coverage(self, snapshots: Sequence[Snapshot], note: str = "") -> Coverage:
-        notes = [note, self._model.problem, *(index.note for index in self._keeper.indexes)]
+        notes = [note, self._keeper.note, self._model.problem, *(index.note for index in self._keeper.indexes)]
         encoder = self._model.encoder
         if encoder:
             others = {snapshot.encoder for snapshot in snapshots} - {"", encoder.fingerprint}

@@ -2,16 +2,18 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from recall.errors import EncoderError, IndexFormatError, LockedError
 from recall.index.collection import Collection
 from recall.index.snapshot import Snapshot
-from recall.index.sync import Progress, SyncReport
+from recall.index.sync import Progress, SyncReport, joined
+from recall.memory.bulk import Bulk
 from recall.memory.model import Model
 
 logger = logging.getLogger(__name__)
@@ -24,6 +26,9 @@ _QUICK_LOOK_S: Final = 0.02
 _LOOK_WAIT_S: Final = 5.0
 _VECTORS_WAIT_S: Final = 1.5
 _STOP_WAIT_S: Final = 2.0
+# Rounds of the background that an answer waits for: the one under way may have begun before the files changed.
+_LOOKS: Final = 3
+_ANEW: Final = "the index is being made anew"
 
 
 class Keeper:
@@ -33,6 +38,7 @@ class Keeper:
         indexes: project before user.
         model: what makes vectors.
         on_report: told of every synchronisation in the background.
+        workers: texts that long work encodes at once; 0 keeps it in this process even with a background.
 
     Attributes:
         indexes: as given.
@@ -40,22 +46,32 @@ class Keeper:
     """
 
     def __init__(
-        self, indexes: Sequence[Collection], model: Model, *, on_report: Callable[[SyncReport], object]
+        self,
+        indexes: Sequence[Collection],
+        model: Model,
+        *,
+        on_report: Callable[[SyncReport], object],
+        workers: int = 0,
     ) -> None:
         self.indexes = tuple(indexes)
         self.words_ready = threading.Event()
         self._model = model
         self._on_report = on_report
+        self._bulk = Bulk(workers, on_words=self._some_words)
         self._stop, self._wake = threading.Event(), threading.Event()
         # Set while the background is to leave the making of vectors to others.
         self._aside = threading.Event()
-        self._working = threading.RLock()
+        self._claims, self._rounds = 0, 0
+        self._changed = threading.Condition()
+        self._reading, self._working = threading.RLock(), threading.RLock()
         self._look_s = dict.fromkeys(self.indexes, 0.0)
         self._unread = set(self.indexes)
+        self._has_words = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
 
     def start(self) -> None:
-        """Loads the model and indexes, in the background."""
+        """Loads the model and indexes, in the background; from now on long work is left to processes of its own."""
+        self._bulk.start(self.indexes)
         self._thread.start()
         self._wake.set()
 
@@ -68,10 +84,17 @@ class Keeper:
         self._stop.set()
         self._aside.set()
         self._wake.set()
+        self._end_round()
+        self._bulk.end()
         if self._thread.is_alive():
             self._thread.join(_STOP_WAIT_S)
         for index in self.indexes:
             index.close()
+
+    @property
+    def note(self) -> str:
+        """What is being read, in a sentence; "" when nothing is."""
+        return self._bulk.note
 
     @property
     def looks_quickly(self) -> bool:
@@ -87,7 +110,7 @@ class Keeper:
         found = [index.snapshot() for index in self.indexes]
         if any(map(len, found)) or self.words_ready.is_set():
             return found
-        self.words_ready.wait(patience_s)
+        self._has_words.wait(patience_s)
         return [index.snapshot() for index in self.indexes]
 
     def look(self, *, load_model: bool) -> str:
@@ -103,7 +126,7 @@ class Keeper:
         wait_s = _LOOK_WAIT_S if load_model else 0.0
         # A small new memory is embedded by then; a large one is not worth a longer wait.
         vectors_wait_s = _VECTORS_WAIT_S if load_model else 0.0
-        notes = [_attempt(partial(self._sync_words, index, wait_s)) for index in self.indexes]
+        notes = [_attempt(partial(self._look_at, index, wait_s)) for index in self.indexes]
         if load_model:
             self._model.warm_up()
         if self._model.is_warm and (encoder := self._model.encoder) is not None:
@@ -114,16 +137,50 @@ class Keeper:
                     )
                 )
                 for index in self.indexes
+                if not index.is_held
             ]
         return "; ".join(filter(None, dict.fromkeys(notes)))
 
+    def _look_at(self, index: Collection, wait_s: float) -> SyncReport:
+        """Reads what changed; what is much is left to the background, which is waited for."""
+        until = time.monotonic() + wait_s
+        report = SyncReport()
+        for _ in range(_LOOKS):
+            if index.is_held:
+                return SyncReport(note=_ANEW)
+            rounds = self._rounds
+            report = self._sync_words(index, until - time.monotonic())
+            if not report.left or not self._await_round(rounds, until - time.monotonic()):
+                break
+        return report
+
+    def _await_round(self, last: int, wait_s: float) -> bool:
+        """Has the background read what is new, and waits until it did; False when it takes longer."""
+        # Words are worth more than vectors: those of the background are made afterwards.
+        self._aside.set()
+        self._bulk.call_off()
+        self._wake.set()
+        with self._changed:
+            return self._changed.wait_for(lambda: self._rounds > last or self._stop.is_set(), wait_s)
+
     def _sync_words(self, index: Collection, wait_s: float) -> SyncReport:
-        report = index.sync_words(lock_wait_s=wait_s)
+        report = self._bulk.read_few(index, lock_wait_s=max(0.0, wait_s))
         self._look_s[index] = report.duration_s
+        if not report.left:
+            self._has_read(index)
+        return report
+
+    def _has_read(self, index: Collection) -> None:
         self._unread.discard(index)
         if not self._unread:
-            self.words_ready.set()
-        return report
+            self._all_words_ready()
+
+    def _all_words_ready(self) -> None:
+        self.words_ready.set()
+        self._some_words()
+
+    def _some_words(self) -> None:
+        self._has_words.set()
 
     def reindex(self, *, full: bool, on_progress: Progress | None) -> SyncReport:
         """Brings all indexes up to date, vectors and all.
@@ -134,26 +191,37 @@ class Keeper:
             OSError: the cache folder is full.
         """
         self._model.warm_up()
-        self._aside.set()
+        self._claim(1)
         try:
+            with self._reading:
+                words = self._all_words(full, on_progress)
             with self._working:
-                return joined([*self._all_words(full, on_progress), *self._all_vectors(on_progress)])
+                return joined([*words, *self._all_vectors(on_progress)])
         finally:
-            if not self._stop.is_set():
+            self._claim(-1)
+
+    def _claim(self, number: int) -> None:
+        """Keeps the background from making vectors while there are claims."""
+        with self._changed:
+            self._claims += number
+            if self._claims or self._stop.is_set():
+                self._aside.set()
+            else:
                 self._aside.clear()
+        self._bulk.call_off()
 
     def _all_words(self, full: bool, on_progress: Progress | None) -> list[SyncReport]:
         reports = []
         for index in self.indexes:
-            words = (index.rebuild if full else index.sync_words)(on_progress=on_progress)
+            words = self._bulk.read(index, full=full, until=self._stop, on_progress=on_progress)
             reports.append(replace(words, note="; ".join(filter(None, (words.note, index.note)))))
-        self.words_ready.set()
+        self._all_words_ready()
         return reports
 
     def _all_vectors(self, on_progress: Progress | None) -> list[SyncReport]:
         if (encoder := self._model.encoder) is None:
             return [SyncReport(note=self._model.problem)]
-        return [index.sync_vectors(encoder, stop=self._stop, on_progress=on_progress) for index in self.indexes]
+        return [self._bulk.embed(index, encoder, until=self._stop, on_progress=on_progress) for index in self.indexes]
 
     def _serve(self) -> None:
         while True:
@@ -167,20 +235,34 @@ class Keeper:
                 if not self._stop.is_set():  # else it is the closed index that it met
                     logger.warning("background indexing failed; the next recall tries again", exc_info=True)
             finally:
-                self.words_ready.set()
+                self._all_words_ready()
+                self._end_round()
+
+    def _end_round(self) -> None:
+        with self._changed:
+            self._rounds += 1
+            self._changed.notify_all()
 
     def _catch_up(self) -> None:
+        self._claim(0)
         warming = threading.Thread(target=self._model.warm_up, name="recall-warm-up", daemon=True)
         warming.start()
-        with self._working:
+        with self._reading:
             for index in self.indexes:
-                self._on_report(self._sync_words(index, _LOOK_WAIT_S))
+                report = self._sync_words(index, _LOOK_WAIT_S)
+                if report.left:
+                    report = self._bulk.read_many(index, until=self._stop, lock_wait_s=_LOOK_WAIT_S)
+                    self._has_read(index)
+                self._on_report(report)
+        self._end_round()
         warming.join()
         with self._working:
             for index in self.indexes:
                 if self._model.encoder is not None and not self._aside.is_set():
                     with suppress(LockedError):  # another process is at it, and its vectors serve us as well
-                        self._on_report(index.sync_vectors(self._model.encoder, lock_wait_s=0.0, stop=self._aside))
+                        self._on_report(
+                            self._bulk.embed(index, self._model.encoder, until=self._aside, lock_wait_s=0.0)
+                        )
 
 
 def _attempt(sync: Callable[[], SyncReport]) -> str:
@@ -190,20 +272,6 @@ def _attempt(sync: Callable[[], SyncReport]) -> str:
     except LockedError:
         return "another process or thread is indexing"
     except IndexFormatError:  # again and again: somebody throws it away while it is read
-        return "the index is being made anew"
+        return _ANEW
     except (EncoderError, OSError) as error:
         return str(error)
-
-
-def joined(reports: Sequence[SyncReport]) -> SyncReport:
-    """One report of several: lists one after the other, numbers added, notes joined."""
-    total = reports[0]
-    for report in reports[1:]:
-        sums = {
-            field.name: getattr(total, field.name) + getattr(report, field.name)
-            for field in fields(SyncReport)
-            if field.name != "note"
-        }
-        notes = dict.fromkeys(filter(None, (total.note, report.note)))
-        total = SyncReport(**sums, note="; ".join(notes))
-    return total

@@ -130,7 +130,8 @@ class Memory:
             clock: seconds since the epoch.
             on_event: told of every search, delivery and synchronisation; its exceptions are logged and dropped.
             background: load the model and index the folder at once, in the background; with `index.watch` also go on
-                to do so whenever a file changes.
+                to do so whenever a file changes. What is much work is then left to a process of its own
+                (`index.workers`), also by `reindex`; without, all is done by who asks.
 
         Raises:
             ConfigError: a setting cannot be used.
@@ -155,7 +156,7 @@ class Memory:
         ]
         model = make_model(encoder, config, products=index)
         memory = cls(
-            lambda tell: Keeper(indexes, model, on_report=tell),
+            lambda tell: Keeper(indexes, model, on_report=tell, workers=config.index.workers),
             model,
             config=config,
             located=located,

@@ -3,38 +3,14 @@
 import logging
 import threading
 from collections import OrderedDict
-from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
-from recall.config import EncoderConfig
 from recall.index.base import Encoder, Products, Vector, check_vectors
 from recall.text.chunks import encoder_tokens
 
 logger = logging.getLogger(__name__)
 
 _REMEMBERED: Final = 64
-
-
-@lru_cache(maxsize=4)
-def make_encoder(config: EncoderConfig) -> Encoder | None:
-    """The encoder that the settings name, loaded on first use; None for `off`.
-
-    Every memory of the process shares it: a model takes tens of megabytes that the allocator does not give back.
-
-    Raises:
-        ModelNotFoundError: the named folder holds no model.
-    """
-    if config.model == "off":
-        return None
-    if config.model == "hashing":
-        from recall.index.hashing import HashingEncoder
-
-        return HashingEncoder()
-    from recall.index.onnx import OnnxEncoder
-
-    folder = None if config.model == "onnx" else Path(config.model).expanduser()
-    return OnnxEncoder(folder, threads=config.threads)
 
 
 def readable(query: str, budget: float) -> str:

@@ -87,7 +87,8 @@ def cache_root(config: Config) -> Path:
 
 def make_model(encoder: Encoder | None, config: Config, *, products: Products | None = None) -> Model:
     """The given encoder, else the one of the settings; without a usable one, a model that leaves words alone."""
-    from recall.memory.model import Model, logger, make_encoder
+    from recall.index.encoders import make_encoder
+    from recall.memory.model import Model, logger
 
     if encoder is not None:
         return Model(encoder, products=products)

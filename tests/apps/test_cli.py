@@ -127,6 +127,13 @@ def test_a_blank_prefetch_is_no_error(on_memory: Run) -> None:
 # --- reindex, status
 
 
+def test_reindex_may_encode_several_texts_at_once(on_memory: Run, data: Data) -> None:
+    assert data("reindex", "--workers", "2")["embedded"] == 3
+    assert data("search", "回答风格")["coverage"]["embedded"] == 3
+    for number in ("0", "65", "many"):
+        assert on_memory("reindex", "--workers", number).exit_code == 2
+
+
 def test_reindex_reports_what_it_did(data: Data, memory: Path) -> None:
     first = data("reindex")
     assert sorted(first["added"]) == ["project_rollout.md", "reference_board.md", "team/feedback_style.md"]

@@ -16,6 +16,7 @@ from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
 from recall.index.vectors import VectorFile, is_unit
 from recall.store.topics import Scope
+from recall.text.chunks import Chunk, chunk_topic
 
 LONG_S = 60.0  # an upper bound that only a broken implementation reaches
 
@@ -346,6 +347,25 @@ class Gated(Recorded):
             before, self.before = self.before, None
             before()
         return super().encode_documents(texts)
+
+
+def test_a_topic_far_beyond_the_limit_is_not_even_cut_into_chunks(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, cut = opened(), []
+
+    def noted(title: str, *rest: str, budget: int) -> list[Chunk]:
+        cut.append(title)
+        return chunk_topic(title, *rest, budget=budget)
+
+    monkeypatch.setattr("recall.index.embed.chunk_topic", noted)
+    write(index, "large.md", "word " * 100_000)
+    write(index, "small.md", "zebra")
+    assert in_step(index, Recorded(), limit=16).embedded.tolist() == [
+        path == "small.md" for path in index.snapshot().paths
+    ]
+    assert cut == ["small"]
+    assert in_step(index, Recorded()).embedded.all()
 
 
 def test_work_that_is_stopped_is_taken_up_where_it_ended(opened: Open) -> None:

@@ -302,11 +302,11 @@ def test_a_file_that_failed_and_is_deleted_is_no_problem_any_more(root: Path, tm
 def test_a_file_that_vanishes_between_scan_and_reading_is_gone(root: Path, tmp_path: Path) -> None:
     file = write(root, "a.md", named("a", "cats"))
     catalog = Catalog(tmp_path, root)
-    apply_words(catalog, scan(root, Scope.PROJECT), scope=Scope.PROJECT, max_bytes=999)
+    apply_words(catalog, scan(root, Scope.PROJECT), max_bytes=999)
     file.write_text("something else", encoding="utf-8")
     found = scan(root, Scope.PROJECT)
     file.unlink()
-    assert apply_words(catalog, found, scope=Scope.PROJECT, max_bytes=999).removed == ("a.md",)
+    assert apply_words(catalog, found, max_bytes=999).removed == ("a.md",)
     assert catalog.known() == {}
     catalog.close()
 
@@ -317,8 +317,8 @@ def test_dates_and_file_numbers_beyond_what_the_catalog_holds_are_taken(root: Pa
     status = file.stat()
     source = SourceFile("a.md", str(file), status.st_mtime_ns, status.st_size, 2**64 - 1, status.st_dev)
     catalog = Catalog(tmp_path, root)
-    apply_words(catalog, Scan((source,)), scope=Scope.PROJECT, max_bytes=999)
-    report = apply_words(catalog, Scan((source,)), scope=Scope.PROJECT, max_bytes=999)
+    apply_words(catalog, Scan((source,)), max_bytes=999)
+    report = apply_words(catalog, Scan((source,)), max_bytes=999)
     assert (report.kept, report.changed) == (1, ())
     assert len(plan(catalog.known(), [source]).read) == 0
     catalog.close()

@@ -13,9 +13,9 @@ import pytest
 from recall import Config, Memory, ModelNotFoundError, Recall, RootStatus, Strategy
 from recall.config import EncoderConfig, IndexConfig, SearchConfig
 from recall.index.base import Vector, Vectors
+from recall.index.encoders import make_encoder
 from recall.index.hashing import HashingEncoder
 from recall.index.onnx import DEFAULT_MODEL, models_folder
-from recall.memory.model import make_encoder
 
 LONG_S = 60.0  # an upper bound that only a broken implementation reaches
 

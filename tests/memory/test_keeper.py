@@ -15,8 +15,9 @@ from recall.index import flat
 from recall.index.base import Vector, Vectors
 from recall.index.collection import Collection
 from recall.index.hashing import HashingEncoder
+from recall.index.sync import joined
 from recall.memory.events import Event
-from recall.memory.keeper import Keeper, joined
+from recall.memory.keeper import Keeper
 from recall.memory.model import Model
 from recall.store.locks import exclusive
 from recall.store.topics import Scope

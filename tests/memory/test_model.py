@@ -11,9 +11,10 @@ from recall.config import EncoderConfig
 from recall.errors import ModelNotFoundError
 from recall.index import flat
 from recall.index.base import Vector, Vectors
+from recall.index.encoders import make_encoder
 from recall.index.hashing import HashingEncoder
 from recall.index.onnx import OnnxEncoder
-from recall.memory.model import Model, make_encoder, readable
+from recall.memory.model import Model, readable
 from recall.text.chunks import encoder_tokens
 
 LONG_S = 60.0  # an upper bound that only a broken implementation reaches
