@@ -8,25 +8,38 @@ from recall.index.catalog import Catalog, Known, file_digest
 from recall.store.files import read_text
 from recall.store.look import Difference
 from recall.store.scan import SourceFile
+from recall.store.topics import Topic
 
 
-def changed(catalog: Catalog, paths: Sequence[str], *, max_bytes: int) -> set[str]:
-    """Those of the paths whose file is gone or has another text than the catalog; a path that it has not is among them.
+def changed(catalog: Catalog, topics: Sequence[Topic], *, max_bytes: int) -> set[str]:
+    """Paths of those topics whose file is gone or has another text than when it was indexed.
 
-    Costs one `stat` a path; a file with other times but the same size is read, because copies and checkouts touch files
-    without changing them.
+    Costs one `stat` a topic; a file with other times but the same size is read, because copies and checkouts touch
+    files without changing them.
 
     Args:
-        catalog: what is compared with the files.
-        paths: positions below its root.
+        catalog: what is compared with the files. Of a topic that it has not (any more, or not yet again while it is
+            made anew) the time has to do.
+        topics: what an answer is about to show.
         max_bytes: larger files count as changed once they are touched.
     """
-    known = catalog.known(paths)
+    known = catalog.known([topic.path for topic in topics])
     return {
-        path
-        for path in paths
-        if path not in known or not _is_same(known[path], catalog.root / path, path, max_bytes=max_bytes)
+        topic.path
+        for topic in topics
+        if not (
+            _is_same(known[topic.path], topic.file, topic.path, max_bytes=max_bytes)
+            if topic.path in known
+            else _is_untouched(topic)
+        )
     }
+
+
+def _is_untouched(topic: Topic) -> bool:
+    try:
+        return topic.file.stat().st_mtime_ns / 1e9 == topic.mtime
+    except OSError:
+        return False
 
 
 def _is_same(known: Known, file: Path, path: str, *, max_bytes: int) -> bool:

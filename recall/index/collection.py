@@ -6,11 +6,10 @@ be written, a temporary one serves for the life of the process.
 
 import errno
 import logging
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -22,16 +21,14 @@ from recall.index.behind import behind, changed
 from recall.index.catalog import Catalog
 from recall.index.embed import Effort, apply_vectors, check_stored_vectors, delete_old_vectors
 from recall.index.findings import Finding, Kind, Subject
-from recall.index.folder import CATALOG_FILE, OPEN_LOCK, VECTORS_LOCK, WORDS_LOCK, cache_folder
+from recall.index.folder import VECTORS_LOCK, WORDS_LOCK
+from recall.index.home import Home, writing
 from recall.index.mending import mend_vectors, mend_words, renew_readers
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
-from recall.store import disk
-from recall.store.locks import exclusive
 from recall.store.look import Look, difference, look
-from recall.store.projects import real_path
 from recall.store.scan import Scan, scan
-from recall.store.topics import Scope
+from recall.store.topics import Scope, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -88,69 +85,35 @@ class Collection:
     ) -> None:
         self.root = root
         self.scope = scope
-        self.note = ""
         self.cache = cache
         self.max_file_bytes = max_file_bytes
         self.optional = optional
         self.exact_rows = exact_rows
         self.inline_files: int | None = None
         self._lock = threading.RLock()
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._snapshot: Snapshot | None = None
         self._served: Snapshot | None = None
         self._held = False
         self._seen: _Seen | None = None
         self._checked: dict[str, Catalog] = {}
         self._closed = False
-        self.folder = cache_folder(cache, root)
-        self._catalog = self._open()
+        self._home = Home(root, cache)
+        self._catalog = self._home.open()
 
-    def _open(self, *, afresh: bool = False) -> Catalog:
-        """The catalog; emptied first when that is wanted, or when it is damaged or foreign."""
-        for _ in range(3):
-            try:
-                self._make_folder()
-                # Nobody may open what another is about to delete.
-                with exclusive(self.folder / OPEN_LOCK, timeout_s=_LOCK_WAIT_S):
-                    if afresh:
-                        self._wipe()
-                    return Catalog(self.folder, real_path(self.root))
-            except IndexFormatError as error:
-                logger.info("derived data is made anew: %s", error)
-                afresh = True
-            except (OSError, LockedError) as error:
-                if self._temporary:
-                    break
-                self._use_temporary(error)
-        raise IndexFormatError(f"{self.folder}: cannot hold an index; free some space or set index.cache")
+    @property
+    def folder(self) -> Path:
+        """Where the derived data lies."""
+        return self._home.folder
 
-    def _make_folder(self) -> None:
-        if not self.folder.is_absolute():  # such as ~/.cache for a user without a home
-            raise FileNotFoundError(errno.ENOENT, "there is no home folder")
-        disk.make_folder(self.folder, mode=0o700)
-
-    def _use_temporary(self, error: OSError | LockedError) -> None:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        self.note = f"{self.folder} cannot be used ({why}); the index of this run is temporary"
-        logger.warning("%s", self.note)
-        self._temporary = tempfile.TemporaryDirectory(prefix="recall-", ignore_cleanup_errors=True)
-        self.folder = Path(self._temporary.name)
-
-    def _wipe(self) -> None:
-        """Deletes derived data, the catalog first; lock files stay, others may hold them."""
-        files = sorted(self.folder.glob("*"), key=lambda file: not file.name.startswith(CATALOG_FILE))
-        for file in files:
-            if file.suffix == ".lock":
-                continue
-            if file.is_dir() and not file.is_symlink():
-                disk.delete_folder(file)
-            else:
-                disk.delete(file)
+    @property
+    def note(self) -> str:
+        """Why the derived data lies in a temporary folder, "" when it does not."""
+        return self._home.note
 
     @property
     def is_temporary(self) -> bool:
         """Whether the derived data goes with this process, because the cache folder cannot be used."""
-        return self._temporary is not None
+        return self._home.is_temporary
 
     @property
     def is_held(self) -> bool:
@@ -193,7 +156,7 @@ class Collection:
                 self._served = self._snapshot
             try:
                 self._checked.clear()
-                self._catalog = self._open(afresh=afresh)
+                self._catalog = self._home.open(afresh=afresh)
                 return self.sync_words(limit=limit, lock_wait_s=lock_wait_s, on_progress=on_progress)
             finally:
                 # With processes for what is much the old state serves until somebody has read all of the new one.
@@ -266,7 +229,7 @@ class Collection:
         start = time.perf_counter()
 
         def work(catalog: Catalog) -> SyncReport:
-            with _writing(catalog, WORDS_LOCK, lock_wait_s):
+            with writing(catalog, WORDS_LOCK, lock_wait_s):
                 self._check(catalog, WORDS_LOCK, check_segments)
                 # Not before the lock: what another has added meanwhile would look gone.
                 seen = look(self.root)
@@ -292,10 +255,10 @@ class Collection:
         if error.errno != errno.ENOSPC and "disk is full" not in str(error):
             return False
         with self._lock:
-            if self._temporary or self._closed or self._current().count():
+            if self.is_temporary or self._closed or self._current().count():
                 return False
-            self._use_temporary(error)
-            self._catalog = self._open()
+            self._home.move_out(error)
+            self._catalog = self._home.open()
             return True
 
     def _apply_difference(self, catalog: Catalog, seen: Look, limit: int | None) -> SyncReport | None:
@@ -362,10 +325,10 @@ class Collection:
         start, effort = time.perf_counter(), Effort(limit, stop, workers)
 
         def work(catalog: Catalog) -> SyncReport:
-            with _writing(catalog, VECTORS_LOCK, lock_wait_s):
+            with writing(catalog, VECTORS_LOCK, lock_wait_s):
                 self._check(catalog, VECTORS_LOCK, _check_vectors)
                 report = apply_vectors(
-                    catalog, encoder, neighbours=self._neighbours, effort=effort, on_progress=on_progress
+                    catalog, encoder, neighbours=self._home.neighbours, effort=effort, on_progress=on_progress
                 )
                 if limit is None:  # else somebody waits for an answer
                     refresh_codes(catalog, exact_rows=self.exact_rows, stop=stop)
@@ -408,9 +371,9 @@ class Collection:
         def work(catalog: Catalog) -> tuple[str, ...]:
             if not any(finding.mendable for finding in findings):
                 return ()
-            with _writing(catalog, WORDS_LOCK, _LOCK_WAIT_S):
+            with writing(catalog, WORDS_LOCK, _LOCK_WAIT_S):
                 words = mend_words(catalog, findings)
-            with _writing(catalog, VECTORS_LOCK, _LOCK_WAIT_S):
+            with writing(catalog, VECTORS_LOCK, _LOCK_WAIT_S):
                 done = (*words, *mend_vectors(catalog, findings))
             renew_readers(catalog)
             return done
@@ -422,15 +385,6 @@ class Collection:
         if self._checked.get(what) is not catalog:
             check(catalog)
             self._checked[what] = catalog
-
-    def _neighbours(self) -> list[Path]:
-        """Folders of derived data of other roots, the one used last first."""
-        ages: dict[Path, float] = {}
-        for folder in () if self._temporary else self.folder.parent.iterdir():
-            with suppress(OSError):  # deleted a moment ago
-                ages[folder] = folder.stat().st_mtime
-        ages.pop(self.folder, None)
-        return sorted(ages, key=ages.__getitem__, reverse=True)
 
     def snapshot(self) -> Snapshot:
         """The state at the last commit of any process."""
@@ -454,9 +408,9 @@ class Collection:
         self._snapshot = taken
         return taken
 
-    def changed(self, paths: Sequence[str]) -> set[str]:
-        """Those of the indexed paths whose text is another by now, or that are gone; at the cost of a `stat` each."""
-        return self._sound(lambda catalog: changed(catalog, paths, max_bytes=self.max_file_bytes))
+    def changed(self, topics: Sequence[Topic]) -> set[str]:
+        """Paths of those topics whose text is another by now, or that are gone; at the cost of a `stat` each."""
+        return self._sound(lambda catalog: changed(catalog, topics, max_bytes=self.max_file_bytes))
 
     def behind(self) -> list[str]:
         """Paths that changed since the state that `snapshot` gives; waits for nobody, reads no file."""
@@ -484,8 +438,7 @@ class Collection:
         try:
             self._snapshot = self._served = None
             self._catalog.close()
-            if self._temporary:
-                self._temporary.cleanup()
+            self._home.leave()
         finally:
             self._lock.release()
 
@@ -494,18 +447,3 @@ def _check_vectors(catalog: Catalog) -> None:
     """Looks at what the last process left, which may have stopped before it deleted what it had replaced."""
     check_stored_vectors(catalog)
     delete_old_vectors(catalog)
-
-
-@contextmanager
-def _writing(catalog: Catalog, lock: str, wait_s: float) -> Iterator[None]:
-    """Holds the lock; an error of the disk names the folder, one of a folder that was deleted asks for a new try."""
-    folder = catalog.file.parent
-    try:
-        with exclusive(folder / lock, timeout_s=wait_s):
-            catalog.check_in_place()  # who had the lock before may have made everything anew
-            yield
-    except OSError as error:
-        catalog.check_in_place()
-        if error.errno and error.filename is None:
-            raise OSError(error.errno, error.strerror, str(folder)) from error
-        raise

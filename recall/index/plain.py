@@ -146,9 +146,9 @@ class PlainIndex(NamedTuple):
         known = {row.path: (row.mtime_ns, row.size, row.inode) for row in self.rows.values()}
         return len(files) == len(known) and all(known.get(file.path) == stamp(file) for file in files)
 
-    def changed(self, paths: Sequence[str]) -> set[str]:
-        """Those of the indexed paths whose text is another by now, or that are gone; at the cost of a `stat` each."""
-        return changed(self.catalog, paths, max_bytes=self.max_file_bytes)
+    def changed(self, topics: Sequence[Topic]) -> set[str]:
+        """Paths of those topics whose text is another by now, or that are gone; at the cost of a `stat` each."""
+        return changed(self.catalog, topics, max_bytes=self.max_file_bytes)
 
     def id_of(self, doc: int) -> str:
         """Public name of the topic."""

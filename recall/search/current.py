@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from recall.search.types import Coverage, Hit
-from recall.store.topics import Scope
+from recall.store.topics import Scope, Topic
 
 _NAMED: Final = 10
 
@@ -18,8 +18,8 @@ class Index(Protocol):
         """Whose memory it is."""
         ...
 
-    def changed(self, paths: Sequence[str]) -> set[str]:
-        """Those of the indexed paths whose text is another by now, or that are gone; at the cost of a `stat` each."""
+    def changed(self, topics: Sequence[Topic]) -> set[str]:
+        """Paths of those topics whose text is another by now, or that are gone; at the cost of a `stat` each."""
         ...
 
 
@@ -40,9 +40,9 @@ def current(hits: Sequence[Hit], indexes: Iterable[Index]) -> tuple[tuple[Hit, .
     """
     stale: list[str] = []
     for index in indexes:
-        paths = [hit.topic.path for hit in hits if hit.topic.scope is index.scope]
-        if paths:
-            stale += (public_id(path, index.scope) for path in sorted(index.changed(paths)))
+        topics = [hit.topic for hit in hits if hit.topic.scope is index.scope]
+        if topics:
+            stale += (public_id(path, index.scope) for path in sorted(index.changed(topics)))
     return tuple(hit for hit in hits if hit.topic.id not in stale), stale
 
 

@@ -21,7 +21,7 @@ import recall
 from recall import Config, Memory, Recall
 from recall.config import EncoderConfig, IndexConfig
 from recall.errors import RecallError
-from recall.index import collection
+from recall.index import home
 from recall.index.catalog import FORMAT
 from recall.index.collection import Collection
 from recall.index.folder import cache_folder
@@ -384,7 +384,7 @@ def test_who_waited_for_a_rebuild_takes_nothing_of_it_away(
         return exclusive(file, timeout_s=timeout_s)
 
     with closing(opened_index()) as waiting:
-        monkeypatch.setattr(collection, "exclusive", rebuilt_first)
+        monkeypatch.setattr(home, "exclusive", rebuilt_first)
         assert waiting.sync_vectors(HashingEncoder()).embedded == 0
         assert waiting.snapshot().embedded.all()
         assert len(list(waiting.folder.glob("*.vectors"))) == 1

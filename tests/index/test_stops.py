@@ -206,6 +206,7 @@ def same_answers(found: Answer, expected: Answer, what: str) -> None:
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Small steps, so that a small folder goes through all of them, on a disk that flushes fast if there is one."""
     monkeypatch.setattr(sync, "_BATCH_FILES", 5)
+    monkeypatch.setattr(sync, "_FIRST_FILES", 5)
     monkeypatch.setattr(embed, "_STEP_CHUNKS", 4)
     monkeypatch.setattr(embed, "_WORTH_ASKING", 0)
     memory_disk = Path("/dev/shm")
@@ -273,6 +274,7 @@ def test_postings_that_are_merged(
     """Because there are many files of them; because much in them is dead."""
     monkeypatch.setattr(sync, "_MAX_SEGMENTS", most_segments)
     monkeypatch.setattr(sync, "_BATCH_FILES", 2)
+    monkeypatch.setattr(sync, "_FIRST_FILES", 2)
     bench.fill(3)
     bench.index()
 

@@ -75,6 +75,21 @@ def test_a_folder_in_the_place_of_a_file_is_a_change(indexes: list[Collection], 
     assert checked(indexes)[1] == ["sub/a.md"]
 
 
+def test_while_the_index_is_made_anew_untouched_files_are_shown(indexes: list[Collection], tmp_path: Path) -> None:
+    """What answers is the old state; the catalog does not know its topics yet again."""
+    hits = found(indexes)
+    (tmp_path / "project" / "sub" / "a.md").write_text("tiger number a", encoding="utf-8")
+    (tmp_path / "user" / "sub" / "b.md").unlink()
+    anew = [Collection(index.root, index.scope, cache=tmp_path / "anew", max_file_bytes=1000) for index in indexes]
+    kept, stale = current(hits, anew)
+    assert ({hit.topic.id for hit in kept}, stale) == (
+        ALL - {"sub/a.md", "user:sub/b.md"},
+        ["sub/a.md", "user:sub/b.md"],
+    )
+    for index in anew:
+        index.close()
+
+
 # --- what a whole memory is behind by
 
 
