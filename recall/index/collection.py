@@ -19,14 +19,14 @@ from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
 from recall.index.behind import behind, changed
 from recall.index.catalog import Catalog
-from recall.index.embed import Effort, apply_vectors, check_stored_vectors, delete_old_vectors
+from recall.index.embed import Effort, apply_vectors, check_stored_vectors, count_lacking, delete_old_vectors
 from recall.index.findings import Finding, Kind, Subject
 from recall.index.folder import VECTORS_LOCK, WORDS_LOCK
 from recall.index.home import Home, writing
 from recall.index.mending import mend_vectors, mend_words, renew_readers
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
-from recall.store.look import Look, difference, look
+from recall.store.look import Look, difference, glance, look
 from recall.store.scan import Scan, scan
 from recall.store.topics import Scope, Topic
 
@@ -34,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 _CLOSE_WAIT_S: Final = 1.0
 _LOCK_WAIT_S: Final = 10.0
-# Of a body; a chunk may hold a few more.
-_CHUNK_CHARS: Final = 1500
 
 T = TypeVar("T")
 
@@ -209,6 +207,7 @@ class Collection:
         self,
         *,
         full: bool = False,
+        glances: bool = False,
         limit: int | None = None,
         lock_wait_s: float = _LOCK_WAIT_S,
         on_progress: Progress | None = None,
@@ -217,6 +216,8 @@ class Collection:
 
         Args:
             full: read every file, also those that look untouched.
+            glances: leave files that were edited in place for the next time, and do nothing, which `left` says, where
+                only a whole look tells what changed.
             limit: when more files of usual size than that are to be read, do nothing and say so in `left`; None for any
                 number.
             lock_wait_s: how long to wait for another process that writes.
@@ -232,8 +233,13 @@ class Collection:
             with writing(catalog, WORDS_LOCK, lock_wait_s):
                 self._check(catalog, WORDS_LOCK, check_segments)
                 # Not before the lock: what another has added meanwhile would look gone.
-                seen = look(self.root)
-                report = None if full else self._apply_difference(catalog, seen, limit)
+                last = None if full else self._last_seen(catalog)
+                if glances and last is None:
+                    return SyncReport(left=1)
+                seen = glance(last.look) if glances and last else look(self.root)
+                report = self._apply_difference(catalog, last, seen, limit) if last else None
+                if report is None and glances:
+                    return SyncReport(left=1)
                 if report is None:
                     report = self._apply_scan(catalog, full=full, limit=limit, on_progress=on_progress)
                 if not report.left:
@@ -261,11 +267,13 @@ class Collection:
             self._catalog = self._home.open()
             return True
 
-    def _apply_difference(self, catalog: Catalog, seen: Look, limit: int | None) -> SyncReport | None:
-        """Brings the words up to date by what changed since the last look; None when that does not say enough."""
+    def _last_seen(self, catalog: Catalog) -> _Seen | None:
+        """What the last look saw; None when it was of another catalog, or another process has written since."""
         last = self._seen
-        if last is None or last.catalog is not catalog or last.words != catalog.words():
-            return None
+        return last if last and last.catalog is catalog and last.words == catalog.words() else None
+
+    def _apply_difference(self, catalog: Catalog, last: _Seen, seen: Look, limit: int | None) -> SyncReport | None:
+        """Brings the words up to date by what changed since the last look; None when that does not say enough."""
         changes = difference(last.look, seen)
         if changes is None:
             return None
@@ -284,18 +292,11 @@ class Collection:
 
     def file_count(self) -> int:
         """About how many topic files lie in the root; cheaper than a scan."""
-        return len(look(self.root).files)
+        return len(look(self.root))
 
     def lacks(self, encoder: Encoder, *, most: int) -> int:
         """About how many chunks have no vectors of this encoder, counted up to `most` topics."""
-
-        def count(catalog: Catalog) -> int:
-            which = "" if catalog.meta()["encoder"] != encoder.fingerprint else "WHERE embedded = 0"
-            bodies = f"SELECT body FROM topics {which} LIMIT ?"  # noqa: S608 - constants only
-            ((chunks,),) = catalog.read(f"SELECT TOTAL(1 + LENGTH(body) / {_CHUNK_CHARS}) FROM ({bodies})", (most,))  # noqa: S608 - same
-            return int(chunks)
-
-        return self._sound(count)
+        return self._sound(lambda catalog: count_lacking(catalog, encoder.fingerprint, most))
 
     def sync_vectors(
         self,

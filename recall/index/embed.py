@@ -31,6 +31,7 @@ _STEP_CHUNKS: Final = 32
 _SPARE_ROWS: Final = 4096
 _WORTH_ASKING: Final = 8
 _LONG_BODY: Final = 20_000
+_CHUNK_CHARS: Final = 1500  # of a body; a chunk may hold a few more
 # More than any chunk has of any text that says something.
 _MOST_CHUNK_CHARS: Final = 4000
 
@@ -159,6 +160,14 @@ def apply_vectors(
     if effort.limit is None:  # else somebody waits for an answer
         compact_vectors(catalog)
     return replace(report, embedded=source.asked, reused=report.reused - source.asked)
+
+
+def count_lacking(catalog: Catalog, fingerprint: str, most: int) -> int:
+    """About how many chunks have no vectors of that model, counted up to `most` topics."""
+    which = "" if catalog.meta()["encoder"] != fingerprint else "WHERE embedded = 0"
+    bodies = f"SELECT body FROM topics {which} LIMIT ?"  # noqa: S608 - constants only
+    ((chunks,),) = catalog.read(f"SELECT TOTAL(1 + LENGTH(body) / {_CHUNK_CHARS}) FROM ({bodies})", (most,))  # noqa: S608 - same
+    return int(chunks)
 
 
 def compact_vectors(catalog: Catalog) -> None:

@@ -17,7 +17,7 @@ from recall.search.types import Coverage, Filter, Hit, Recall, Strategy
 
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
-_NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
+_GLANCED: Final = "the folder takes long to look at: files that were edited in place are read after this answer"
 
 
 class Answers:
@@ -62,13 +62,14 @@ class Answers:
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
 
     def considered(self, query: str, wanted: Filter) -> Recall:
-        """The refined search of a prefetch: looks at the folder first when that is quick, else afterwards."""
+        """The refined search of a prefetch: looks at the folder first; when that takes long, wholly only afterwards."""
         if not query.strip():
             return Recall(query)
         if self._keeper.looks_quickly:
             note = self._keeper.look(load_model=False)
             return self._answer(query, self._settings.k, wanted, note=note, behind=self._behind(note))
-        answer = self._answer(query, self._settings.k, wanted, note=_NOT_LOOKED)
+        note = self._keeper.look(load_model=False, glances=True)
+        answer = self._answer(query, self._settings.k, wanted, note=note or _GLANCED)
         self._keeper.wake()
         return answer
 

@@ -28,6 +28,9 @@ _VECTORS_WAIT_S: Final = 1.5
 _STOP_WAIT_S: Final = 2.0
 # Rounds of the background that an answer waits for: the one under way may have begun before the files changed.
 _LOOKS: Final = 3
+# To read so many takes few of the milliseconds that an answer has.
+_GLANCED_FILES: Final = 8
+_UNREAD: Final = "what changed in the folder is read after this answer"
 _ANEW: Final = "the index is being made anew"
 
 
@@ -113,12 +116,13 @@ class Keeper:
         self._has_words.wait(patience_s)
         return [index.snapshot() for index in self.indexes]
 
-    def look(self, *, load_model: bool) -> str:
+    def look(self, *, load_model: bool, glances: bool = False) -> str:
         """Reads what changed in the folders, and gives a few changed topics their vectors.
 
         Args:
             load_model: wait for the model, and for another thread or process that reads the folders; else vectors are
                 only made when the model is loaded already, and nobody is waited for.
+            glances: leave out what takes long to notice, files that were edited in place.
 
         Returns:
             What could not be done, in a sentence; "" when all was.
@@ -126,7 +130,8 @@ class Keeper:
         wait_s = _LOOK_WAIT_S if load_model else 0.0
         # A small new memory is embedded by then; a large one is not worth a longer wait.
         vectors_wait_s = _VECTORS_WAIT_S if load_model else 0.0
-        notes = [_attempt(partial(self._look_at, index, wait_s)) for index in self.indexes]
+        read = _glance_at if glances else partial(self._look_at, wait_s=wait_s)
+        notes = [_attempt(partial(read, index)) for index in self.indexes]
         if load_model:
             self._model.warm_up()
         if self._model.is_warm and (encoder := self._model.encoder) is not None:
@@ -263,6 +268,12 @@ class Keeper:
                         self._on_report(
                             self._bulk.embed(index, self._model.encoder, until=self._aside, lock_wait_s=0.0)
                         )
+
+
+def _glance_at(index: Collection) -> SyncReport:
+    """Reads the few files that came, went or were exchanged; what is more is left to the background."""
+    report = index.sync_words(glances=True, limit=_GLANCED_FILES, lock_wait_s=0.0)
+    return replace(report, note=_UNREAD) if report.left else report
 
 
 def _attempt(sync: Callable[[], SyncReport]) -> str:

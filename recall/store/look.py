@@ -6,6 +6,7 @@ scan.
 """
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +17,46 @@ from recall.store.scan import SourceFile, is_plain_name
 Stamp = tuple[int, int, int, int]
 """Modification time in ns, size, inode, device of a file."""
 
-_NO_FILE: Final = (0, 0, 0, 0)
+_COARSEST_NS: Final = 2_000_000_000  # of file systems in use; FAT counts two seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Listing:
+    """What one folder held.
+
+    Attributes:
+        changed_ns: modification time of the folder itself: when a name in it came, went or was exchanged last.
+        files: stamp of each ordinary topic file, by its place.
+        rest: everything else that a scan would judge: links, folders, other names; place and what is known of it.
+        folders: places of the folders in it that are looked at.
+    """
+
+    changed_ns: int
+    files: Mapping[str, Stamp]
+    rest: Mapping[str, object]
+    folders: tuple[str, ...]
+
+
+_NOTHING: Final = Listing(0, {}, {}, ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Look:
     """What a folder looked like.
 
     Attributes:
         root: the real folder, ending in a separator.
-        files: stamp of each ordinary topic file, by its place.
-        rest: everything else that a scan would judge: links, folders, other names; place and what is known of it.
+        began_ns: when the look began, in ns since the epoch.
+        listings: of the folder and all below it, by their places.
     """
 
     root: str
-    files: Mapping[str, Stamp]
-    rest: Mapping[str, object]
+    began_ns: int
+    listings: Mapping[str, Listing]
+
+    def __len__(self) -> int:
+        """How many ordinary topic files there were."""
+        return sum(len(listing.files) for listing in self.listings.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +78,55 @@ class Difference:
 
 def look(root: Path) -> Look:
     """The folder as it looks now; a folder that cannot be listed is part of `rest`, nothing is raised."""
+    return _walk(root, None)
+
+
+def glance(last: Look) -> Look:
+    """The folder as it looks now, save that a file which was edited in place looks as it did.
+
+    Folders in which no name came, went or was exchanged since the last look are not listed again. Saving by renaming
+    exchanges a name.
+    """
+    return _walk(Path(last.root), last)
+
+
+def _walk(root: Path, last: Look | None) -> Look:
+    began_ns = time.time_ns()
     real = os.path.realpath(root).rstrip(os.sep) + os.sep
-    files: dict[str, Stamp] = {}
-    rest: dict[str, object] = {}
+    listings: dict[str, Listing] = {}
     pending = [real]
     while pending:
         folder = pending.pop()
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    _take(entry, files, rest, pending)
-        except OSError as error:
-            rest[folder] = error.errno
-    return Look(real, files, rest)
+        known = last.listings.get(folder) if last else None
+        listing = known if last and known and _is_settled(folder, known, last) else _listed(folder)
+        listings[folder] = listing
+        pending += listing.folders
+    return Look(real, began_ns, listings)
+
+
+def _is_settled(folder: str, known: Listing, last: Look) -> bool:
+    """Whether nothing can have come, gone or been exchanged in the folder since it was listed."""
+    try:
+        changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 - as below
+    except OSError:
+        return False
+    # What changed just before it was listed may have changed once more in the same tick of the file system's clock.
+    return changed_ns == known.changed_ns < last.began_ns - _COARSEST_NS
+
+
+def _listed(folder: str) -> Listing:
+    files: dict[str, Stamp] = {}
+    rest: dict[str, object] = {}
+    folders: list[str] = []
+    changed_ns = 0
+    try:
+        changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 - thousands of paths would cost more than the look
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                _take(entry, files, rest, folders)
+    except OSError as error:
+        rest[folder] = error.errno
+    return Listing(changed_ns, files, rest, tuple(folders))
 
 
 def _take(entry: os.DirEntry[str], files: dict[str, Stamp], rest: dict[str, object], pending: list[str]) -> None:
@@ -86,16 +147,24 @@ def _take(entry: os.DirEntry[str], files: dict[str, Stamp], rest: dict[str, obje
 
 def difference(before: Look, now: Look) -> Difference | None:
     """What changed from one look to the next; None when a scan has to judge."""
-    if before.root != now.root or before.rest != now.rest:
+    if before.root != now.root:
         return None
-    if before.files == now.files:
-        return Difference((), ())
     start = len(now.root)
-    read = [
-        SourceFile(place[start:].replace(os.sep, "/"), place, *stamp)
-        for place, stamp in now.files.items()
-        if before.files.get(place, _NO_FILE) != stamp
-    ]
-    gone = tuple(place[start:].replace(os.sep, "/") for place in before.files.keys() - now.files.keys())
+    read: list[SourceFile] = []
+    gone: list[str] = []
+    for folder in before.listings.keys() | now.listings.keys():
+        old, new = before.listings.get(folder, _NOTHING), now.listings.get(folder, _NOTHING)
+        if old is new:
+            continue
+        if old.rest != new.rest:
+            return None
+        if old.files == new.files:
+            continue
+        read += (
+            SourceFile(place[start:].replace(os.sep, "/"), place, *stamp)
+            for place, stamp in new.files.items()
+            if old.files.get(place) != stamp
+        )
+        gone += (place[start:].replace(os.sep, "/") for place in old.files.keys() - new.files.keys())
     read.sort(key=lambda file: -file.mtime_ns)
-    return Difference(tuple(read), gone)
+    return Difference(tuple(read), tuple(gone))

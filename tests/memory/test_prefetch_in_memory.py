@@ -15,6 +15,7 @@ from recall import Config, Delivery, Drop, Memory, Phase, Point, PrefetchEvent, 
 from recall.config import EncoderConfig, IndexConfig, SearchConfig
 from recall.index.base import Vector, Vectors
 from recall.index.hashing import HashingEncoder
+from recall.memory import keeper
 from recall.memory.events import Event
 from recall.store.locks import exclusive
 
@@ -92,6 +93,28 @@ def test_files_that_changed_show_in_a_prefetch_that_may_wait(opened: Open, write
     memory.recall("warm up")
     write("new.md", "zebra crossing")
     assert ids(memory.prefetch("zebra crossing").first()) == ["new.md"]
+
+
+def test_in_a_large_folder_what_came_went_or_was_exchanged_shows_at_once(
+    opened: Open, write: Write, patient: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what was edited in place is not shown as it was, and shows the next time."""
+    monkeypatch.setattr(keeper, "_QUICK_LOOK_S", -1.0)  # no whole look is quick
+    for name in ("gone", "exchanged", "edited"):
+        write(f"{name}.md", f"the {name} zebra crossing")
+    memory = opened(config=patient)
+    memory.recall("zebra")
+    exchanged = write("gone.md", "the exchanged tiger crossing")
+    exchanged.replace(exchanged.with_name("exchanged.md"))
+    write("new.md", "a new zebra crossing")
+    assert sorted(ids(memory.prefetch("zebra crossing").first(LONG_S))) == ["edited.md", "exchanged.md", "new.md"]
+    write("edited.md", "the edited lion crossing")
+    found = memory.prefetch("zebra crossing").first(LONG_S)
+    assert found is not None
+    assert "edited in place" in found.recall.coverage.note
+    assert "edited zebra" not in found.recall.prompt
+    memory.recall("wait for the whole look")
+    assert "lion" in (memory.prefetch("lion").first(LONG_S) or found).recall.prompt
 
 
 def test_excluded_topics_are_not_delivered(opened: Open, write: Write, patient: Config) -> None:

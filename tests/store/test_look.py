@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recall.store.look import difference, look
+from recall.store.look import Difference, difference, glance, look
 from recall.store.scan import SourceFile, scan
 from recall.store.topics import Scope
 
@@ -112,3 +112,67 @@ def test_a_difference_says_what_two_scans_say(steps: Sequence[tuple[str, str]]) 
 
 def by_path(root: Path) -> dict[str, SourceFile]:
     return {file.path: file for file in scan(root, Scope.PROJECT).files}
+
+
+# --- glances
+
+
+def settle(root: Path) -> None:
+    """As if nothing had happened in the folders for a while."""
+    for folder in (root, *(place for place in root.rglob("*") if place.is_dir() and not place.is_symlink())):
+        os.utime(folder, (1_000_000_000, 1_000_000_000))
+
+
+def test_a_glance_sees_files_that_come_go_and_are_exchanged(root: Path) -> None:
+    settle(root)
+    before = look(root)
+    put(root, "sub/new.md")
+    put(root, "sub/b.tmp", "another text").replace(root / "sub/b.md")
+    (root / "a.md").unlink()
+    found = difference(before, glance(before))
+    assert found is not None
+    assert sorted(file.path for file in found.read) == ["sub/b.md", "sub/new.md"]
+    assert found.gone == ("a.md",)
+
+
+def test_what_a_glance_overlooks_the_next_look_sees(root: Path) -> None:
+    settle(root)
+    before = look(root)
+    put(root, "sub/b.md", "edited in place")
+    glanced = glance(before)
+    assert difference(before, glanced) == Difference((), ())
+    found = difference(glanced, look(root))
+    assert found is not None
+    assert [file.path for file in found.read] == ["sub/b.md"]
+
+
+def test_a_folder_that_changed_just_now_is_listed_again(root: Path) -> None:
+    """Its time need not have moved on when something happens once more in the same tick."""
+    put(root, "sub/new.md")
+    status = (root / "sub").stat()
+    before = look(root)
+    (root / "sub/b.md").unlink()
+    os.utime(root / "sub", ns=(status.st_atime_ns, status.st_mtime_ns))
+    found = difference(before, glance(before))
+    assert found is not None
+    assert found.gone == ("sub/b.md",)
+
+
+@pytest.mark.parametrize("name", ["the index file", "a new folder", "a link", "a hidden folder", "a pipe"])
+def test_what_needs_judgement_is_left_to_a_scan_by_a_glance_too(root: Path, name: str) -> None:
+    (root / "MEMORY.md").unlink()
+    settle(root)
+    before = look(root)
+    CHANGES[name](root)
+    assert difference(before, glance(before)) is None
+
+
+def test_a_glance_lists_only_folders_that_changed(root: Path) -> None:
+    settle(root)
+    before = look(root)
+    put(root, "sub/new.md")
+    glanced = glance(before)
+    real = os.path.realpath(root)
+    assert glanced.listings[f"{real}/"] is before.listings[f"{real}/"]
+    assert glanced.listings[f"{real}/sub"] is not before.listings[f"{real}/sub"]
+    assert len(glanced) == 3
