@@ -16,6 +16,8 @@ from recall import __version__
 from recall.apps.console import Commands, emit, progress, quiet, show
 from recall.apps.options import (
     FOLDER,
+    KINDS,
+    SCOPES,
     Opening,
     json_option,
     memory_options,
@@ -46,19 +48,25 @@ def cli(verbose: bool) -> None:
 @query_argument
 @click.option("--k", type=click.IntRange(min=1), help="Most hits.")
 @click.option("--exclude", multiple=True, metavar="ID", help="A topic that may not be found; repeatable.")
+@click.option("--type", "types", multiple=True, type=click.Choice(KINDS), help="A kind that is wanted; repeatable.")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Whose memory; repeatable.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the Relevant Memory block and nothing else.")
 @memory_options
-def search(opening: Opening, words: Sequence[str], k: int | None, exclude: Sequence[str], only_prompt: bool) -> None:
+def search(
+    opening: Opening, words: Sequence[str], only_prompt: bool, k: int | None, exclude: Sequence[str], **wanted: Any
+) -> None:
     """Answer a query; `-` reads it from stdin."""
     start = time.perf_counter()
     query, excluded, note = query_of(words), _ids(exclude), ""
     with_prompt = only_prompt or opening.as_json
-    recall = opening.quick(query, k=k, exclude=excluded, with_prompt=with_prompt)
+    recall = None
+    if not any(wanted.values()):
+        recall = opening.quick(query, k=k, exclude=excluded, with_prompt=with_prompt)
     if recall is None:
         from recall.store.traces import Origin
 
         with opening.memory() as memory:
-            recall = memory.recall(query, k=k, exclude=excluded, origin=Origin("cli"))
+            recall = memory.recall(query, k=k, exclude=excluded, origin=Origin("cli"), **wanted)
             note = _note(memory, recall)
     total_s = time.perf_counter() - start
     if opening.as_json:

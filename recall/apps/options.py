@@ -24,6 +24,11 @@ if TYPE_CHECKING:  # each command loads what it needs
 
 _STDIN: Final = "-"
 
+KINDS: Final = ("user", "feedback", "project", "reference")
+"""Values of store.topics.MemoryType, which `--help` has no need to load."""
+SCOPES: Final = ("project", "user")
+"""Values of store.topics.Scope, likewise."""
+
 
 class Opening(NamedTuple):
     """What the common options say about the memory to open.

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from recall import __version__
+from recall import MemoryType, Scope, __version__
+from recall.apps.options import KINDS, SCOPES
 
 Run = Callable[..., Result]
 Data = Callable[..., dict[str, Any]]
@@ -60,6 +61,16 @@ def test_search_takes_the_number_of_hits_and_what_to_leave_out(data: Data) -> No
         hit["id"] for hit in data(*words, "--exclude", "reference_board", "--exclude", "project_rollout.md")["hits"]
     }
     assert left == {"team/feedback_style.md"}
+
+
+def test_search_takes_the_kinds_and_scopes_that_are_wanted(data: Data) -> None:
+    words = ("search", "release", "latency", "board", "windows", "--set", "search.floor=-9")
+    kinds = data(*words, "--type", "reference", "--type", "feedback")["hits"]
+    assert {hit["id"] for hit in kinds} == {"reference_board.md", "team/feedback_style.md"}
+    assert data(*words, "--scope", "user")["hits"] == []
+    off = ("--set", "encoder.model=off")
+    assert [hit["id"] for hit in data(*words, "--type", "reference", *off)["hits"]] == ["reference_board.md"]
+    assert (set(KINDS), set(SCOPES)) == (set(MemoryType), set(Scope))
 
 
 def test_search_prints_the_block_alone_on_request(on_memory: Run, data: Data) -> None:
