@@ -271,7 +271,7 @@ def test_what_the_library_logs_there_is_logged_here(index: Collection, caplog: p
     with caplog.at_level(logging.WARNING, "recall"), pytest.raises(ChildError):
         done(words(index))
     assert [record.name for record in caplog.records if "temporary" in record.getMessage()] == [
-        "recall.index.collection"
+        "recall.index.home"
     ]
 
 

@@ -265,8 +265,8 @@ class Dying(catalog.Catalog):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().transaction()
 
-from recall.index import collection
-collection.Catalog = Dying
+from recall.index import home
+home.Catalog = Dying
 config = Config(index=IndexConfig(cache=sys.argv[2]), encoder=EncoderConfig(model="hashing"))
 with Memory.open(Path(sys.argv[1]), config=config, background=False) as memory:
     memory.mend()
