@@ -270,9 +270,7 @@ def test_what_the_library_logs_there_is_logged_here(index: Collection, caplog: p
     index.folder.write_text("in the way", encoding="utf-8")
     with caplog.at_level(logging.WARNING, "recall"), pytest.raises(ChildError):
         done(words(index))
-    assert [record.name for record in caplog.records if "temporary" in record.getMessage()] == [
-        "recall.index.home"
-    ]
+    assert [record.name for record in caplog.records if "temporary" in record.getMessage()] == ["recall.index.home"]
 
 
 def test_a_process_that_cannot_be_started_is_no_error_of_the_system(
