@@ -29,9 +29,14 @@ HEAD_CHARS: Final = 1200
 """Characters of the body that the heuristic scorer sees (founding document 000)."""
 
 _GRAM: Final = 3
+Slots = NDArray[np.int32] | slice
+"""Places of documents in a segment, or a slice of all."""
+
 _FEW: Final = 64  # terms that are looked through at once
 _DEAR: Final = 2000  # places to look at, from which on an answer is remembered
-_REMEMBERED_BYTES: Final = 8 * 1024 * 1024
+_SPARSE: Final = 5  # bytes of a slot with its fields, where those that do not hold the token are left out
+_REMEMBERED_LEAST: Final = 1 << 20
+_REMEMBERED_SHARE: Final = 4  # of the bytes of a segment as many may be remembered as one over this
 
 _ARRAYS: Final = frozenset(
     {"docs", "lengths", "text", "offsets", "starts", "slots", "counts", "fields", "grams", "gram_starts", "gram_terms"}
@@ -102,7 +107,7 @@ class Segment:
     docs: NDArray[np.int64]
     lengths: NDArray[np.int32]
     _arrays: dict[str, NDArray[Any]] = field(repr=False)
-    _recent: dict[str, tuple[NDArray[np.int32], NDArray[np.uint8]]] = field(default_factory=dict, repr=False)
+    _recent: dict[str, tuple[Slots, NDArray[np.uint8]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(cls, documents: Iterable[Document]) -> Self:
@@ -248,16 +253,17 @@ class Segment:
         starts, sizes = _spans(self._arrays["offsets"], numbers)
         text = self._arrays["text"][_places(starts, sizes)]
         ends = np.cumsum(sizes)
-        at = np.flatnonzero(text[: len(text) - len(part) + 1] == part[0])
+        at = np.flatnonzero(text[: max(0, len(text) - len(part) + 1)] == part[0])
         for offset in range(1, len(part)):
             at = at[text[at + offset] == part[offset]]
         owners = np.searchsorted(ends, at, "right")
         return numbers[np.unique(owners[at + len(part) <= ends[owners]])]
 
-    def holding(self, token: str) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    def holding(self, token: str) -> tuple[Slots, NDArray[np.uint8]]:
         """Slots of the documents in whose title, description or head a query token stands, and in which of the fields.
 
-        A token of two characters is a term itself, a longer one stands wherever it is part of a term.
+        A token of two characters is a term itself, a longer one stands wherever it is part of a term. Of a token that
+        is in many documents the slots are a slice of all, and the fields of the others are 0.
         """
         if (known := self._recent.get(token)) is not None:
             return known
@@ -267,21 +273,22 @@ class Segment:
             number = self.find(token)
             numbers = np.asarray([] if number is None else [number], np.int32)
         places = _places(*_spans(self._arrays["starts"], numbers))
-        slots, fields = self._arrays["slots"][places], self._arrays["fields"][places]
-        if len(numbers) == 1:
-            slots, fields = slots[fields > 0], fields[fields > 0]
-        else:  # a document may have several of the terms
-            found = np.zeros(len(self.docs), np.uint8)
-            np.bitwise_or.at(found, slots, fields)
-            slots = np.flatnonzero(found).astype(np.int32)
-            fields = found[slots]
+        where, fields = self._arrays["slots"][places], self._arrays["fields"][places]
+        slots: Slots = where
+        if len(numbers) > 1 or _SPARSE * len(where) > len(self.docs):
+            every = np.zeros(len(self.docs), np.uint8)
+            np.bitwise_or.at(every, where, fields)  # a document may have several of the terms
+            slots, fields = _packed(every)
         if len(places) > _DEAR:
             self._remember(token, slots, fields)
         return slots, fields
 
-    def _remember(self, token: str, slots: NDArray[np.int32], fields: NDArray[np.uint8]) -> None:
+    def _remember(self, token: str, slots: Slots, fields: NDArray[np.uint8]) -> None:
         """People use the same common words again and again, and those are the ones that take long."""
-        if sum(array.nbytes for pair in list(self._recent.values()) for array in pair) > _REMEMBERED_BYTES:
+        taken = sum(
+            len(known) * (1 if isinstance(where, slice) else _SPARSE) for where, known in list(self._recent.values())
+        )
+        if taken > max(_REMEMBERED_LEAST, self.nbytes // _REMEMBERED_SHARE):
             self._recent.clear()
         self._recent[token] = slots, fields
 
@@ -305,6 +312,14 @@ class Segment:
     @cached_property
     def _offsets(self) -> memoryview:
         return memoryview(self._arrays["offsets"])  # type: ignore[arg-type]  # same
+
+
+def _packed(fields: NDArray[np.uint8]) -> tuple[Slots, NDArray[np.uint8]]:
+    """Fields of all documents as slots and their fields, whatever takes less memory."""
+    if _SPARSE * np.count_nonzero(fields) > len(fields):
+        return slice(None), fields
+    slots = np.flatnonzero(fields).astype(np.int32)
+    return slots, fields[slots]
 
 
 def _spans(borders: NDArray[np.int64], numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

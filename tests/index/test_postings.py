@@ -143,6 +143,12 @@ def test_containing_finds_every_term_with_that_part(texts: list[tuple[str, str, 
     ]
 
 
+def test_a_part_longer_than_all_terms_that_have_its_trigrams_is_nowhere() -> None:
+    segment = Segment.build([Document.of(0, title="aaaa", description="", body="")])
+    for length in range(3, 12):
+        assert segment.containing("a" * length).tolist() == ([0] if length < 5 else [])
+
+
 def test_all_trigrams_of_a_part_in_a_term_do_not_make_it_a_part() -> None:
     segment = Segment.build(documents([("abcxbcd bcdabc", "", "")]))
     assert segment.containing("abcd").tolist() == []
