@@ -273,8 +273,12 @@ class Catalog:
         Raises:
             IndexFormatError: the file is damaged or gone.
         """
-        with self.reading() as read:
-            return read(statement, values)
+        # One statement is one state by itself; each step more would give the interpreter's lock away once more.
+        try:
+            with self._reader_lock:
+                return self._reader.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise IndexFormatError(f"{self.file}: {error}") from error
 
     def meta(self) -> dict[str, str]:
         """All settings of the catalog: format, root, generation, words, next_doc, rows, encoder, vectors, dim."""

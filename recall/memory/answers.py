@@ -17,6 +17,7 @@ from recall.search.types import Coverage, Filter, Hit, Recall, Strategy
 
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
+_NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
 _GLANCED: Final = "the folder takes long to look at: files that were edited in place are read after this answer"
 
 
@@ -48,8 +49,12 @@ class Answers:
 
     def full(self, query: str, k: int, wanted: Filter) -> Recall:
         """Reads what changed, loads the model if need be, then searches by words and meaning."""
-        note = self._keeper.look(load_model=True)
-        return self._answer(query, k, wanted, note=note, behind=self._behind(note))
+        return self._after_look(query, k, wanted, load_model=True)
+
+    def _after_look(self, query: str, k: int, wanted: Filter, *, load_model: bool) -> Recall:
+        if note := self._keeper.look(load_model=load_model):
+            return self._answer(query, k, wanted, note=note, behind=behind(self._keeper.indexes))
+        return self._answer(query, k, wanted, is_true=True)
 
     def quick(self, query: str, wanted: Filter) -> Recall:
         """The fast search of a prefetch: words alone, from what is indexed."""
@@ -66,9 +71,8 @@ class Answers:
         if not query.strip():
             return Recall(query)
         if self._keeper.looks_quickly:
-            note = self._keeper.look(load_model=False)
-            return self._answer(query, self._settings.k, wanted, note=note, behind=self._behind(note))
-        note = self._keeper.look(load_model=False, glances=True)
+            return self._after_look(query, self._settings.k, wanted, load_model=False)
+        note = self._keeper.look(load_model=False, glances=True) if self._keeper.glances_quickly else _NOT_LOOKED
         answer = self._answer(query, self._settings.k, wanted, note=note or _GLANCED)
         self._keeper.wake()
         return answer
@@ -77,12 +81,26 @@ class Answers:
         """The Relevant Memory block of the hits."""
         return relevant_memory(hits, now=self._clock(), max_tokens=self._settings.prompt_tokens)
 
-    def _behind(self, note: str) -> Sequence[str]:
-        """What changed and could not be read before the answer; the note says whether anything could not be done."""
-        return behind(self._keeper.indexes) if note else ()
+    def _answer(
+        self,
+        query: str,
+        k: int,
+        wanted: Filter,
+        *,
+        note: str = "",
+        behind: Sequence[str] = (),
+        is_true: bool = False,
+    ) -> Recall:
+        """Words and meaning; the founding heuristic where there is no vector of the query.
 
-    def _answer(self, query: str, k: int, wanted: Filter, *, note: str, behind: Sequence[str] = ()) -> Recall:
-        """Words and meaning; the founding heuristic where there is no vector of the query."""
+        Args:
+            query: what is asked.
+            k: most hits.
+            wanted: which topics may be found.
+            note: what could not be done before.
+            behind: ids of topics that changed and could not be read before.
+            is_true: whether a look at the files has just found nothing else.
+        """
         start = time.perf_counter()
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
         cut = bounded(query)
@@ -91,12 +109,12 @@ class Answers:
         encoder = self._model.encoder
         if vector is None or encoder is None:
             found = search_heuristic(snapshots, cut, k, wanted=wanted)
-            return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
+            return self._finished(query, found, Strategy.HEURISTIC, coverage, start, is_true=is_true)
         if coverage.embedded < coverage.topics:
             self._keeper.wake()
         hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
         found = hybrid.search(snapshots, cut, vector, k, wanted=wanted)
-        return self._finished(query, found, Strategy.HYBRID, coverage, start)
+        return self._finished(query, found, Strategy.HYBRID, coverage, start, is_true=is_true)
 
     @property
     def _floor(self) -> float:
@@ -111,8 +129,10 @@ class Answers:
             notes += [f"vectors of {other} are made anew for {encoder.fingerprint}" for other in sorted(others)]
         return coverage_of(snapshots, "; ".join(filter(None, dict.fromkeys(notes))))
 
-    def _finished(self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float) -> Recall:
-        hits, stale = current(found.hits, self._keeper.indexes)
+    def _finished(
+        self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float, *, is_true: bool = False
+    ) -> Recall:
+        hits, stale = (found.hits, []) if is_true else current(found.hits, self._keeper.indexes)
         coverage = marked(coverage, [*stale, *coverage.behind])
         recall = Recall(
             query,

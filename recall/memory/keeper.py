@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 _INLINE_CHUNKS: Final = 16
 # A look at the folders that takes longer than this comes after the answer of a prefetch, not before it.
 _QUICK_LOOK_S: Final = 0.02
+_QUICK_GLANCE_S: Final = 0.02
 # How long an answer that may wait does so for others that read the folders.
 _LOOK_WAIT_S: Final = 5.0
 _VECTORS_WAIT_S: Final = 1.5
@@ -68,6 +69,7 @@ class Keeper:
         self._changed = threading.Condition()
         self._reading, self._working = threading.RLock(), threading.RLock()
         self._look_s = dict.fromkeys(self.indexes, 0.0)
+        self._glance_s = 0.0
         self._unread = set(self.indexes)
         self._has_words = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
@@ -104,6 +106,11 @@ class Keeper:
         """Whether the last look at the folders took so little that an answer can wait for one."""
         return sum(self._look_s.values()) <= _QUICK_LOOK_S
 
+    @property
+    def glances_quickly(self) -> bool:
+        """Whether the last glance since the background looked took so little that an answer can wait for one."""
+        return self._glance_s <= _QUICK_GLANCE_S
+
     def snapshots(self, *, patience_s: float = 0.0) -> list[Snapshot]:
         """The state of every index at its last commit.
 
@@ -130,8 +137,11 @@ class Keeper:
         wait_s = _LOOK_WAIT_S if load_model else 0.0
         # A small new memory is embedded by then; a large one is not worth a longer wait.
         vectors_wait_s = _VECTORS_WAIT_S if load_model else 0.0
+        start = time.perf_counter()
         read = _glance_at if glances else partial(self._look_at, wait_s=wait_s)
         notes = [_attempt(partial(read, index)) for index in self.indexes]
+        if glances:
+            self._glance_s = time.perf_counter() - start
         if load_model:
             self._model.warm_up()
         if self._model.is_warm and (encoder := self._model.encoder) is not None:
@@ -250,6 +260,7 @@ class Keeper:
 
     def _catch_up(self) -> None:
         self._claim(0)
+        self._glance_s = 0.0  # it may have been a moment of much work elsewhere
         warming = threading.Thread(target=self._model.warm_up, name="recall-warm-up", daemon=True)
         warming.start()
         with self._reading:

@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from recall.errors import RecallError
@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _IDLE_S = 30.0  # an idle thread goes home after this long, so that a forgotten lane is collected
+_FADING = 0.98
+_MOST_LATE_S = 0.03
 _BACKLOG = 8  # jobs that may wait; beyond it the oldest one gives way to the newest
 
 
@@ -238,6 +240,25 @@ class Lane:
             self._opened_at = None
 
 
+class Lateness:
+    """By how much waits ended late: by a few ms on a busy machine, or where a thread of the host computes.
+
+    Of late waits the latest counts, for some fifty waits to come.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """By how much the next wait may well end late; 0.03 at most."""
+        return min(self._seconds, _MOST_LATE_S)
+
+    def note(self, seconds: float) -> None:
+        """A wait has ended so late."""
+        self._seconds = max(seconds, _FADING * self._seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """The two lanes of a prefetch: the quick search never queues behind the considered one.
@@ -245,10 +266,12 @@ class Lanes:
     Attributes:
         fast: runs the fast searches.
         refined: runs the refined searches, which may hang in an encoder or on a network.
+        lateness: of the waits for them.
     """
 
     fast: Lane
     refined: Lane
+    lateness: Lateness = field(default_factory=Lateness)
 
     def stop(self) -> None:
         """Stops both."""

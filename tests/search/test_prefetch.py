@@ -18,7 +18,7 @@ import pytest
 from recall.search import prefetch as module
 from recall.search.prefetch import Delivery, Limits, Prefetch, PrefetchEvent, Search
 from recall.search.types import Drop, Hit, Phase, Point, Recall, Strategy
-from recall.search.workers import Alarm, Lane, Lanes
+from recall.search.workers import Alarm, Lane, Lanes, Lateness
 from recall.store.topics import Scope, Topic
 
 LONG_S = 60.0  # an upper bound that only a broken implementation reaches
@@ -645,7 +645,7 @@ def test_a_process_ends_at_once_while_both_searches_hang() -> None:
     script = """
 import threading
 from recall.search.prefetch import Prefetch, Search
-from recall.search.workers import Lane, Lanes
+from recall.search.workers import Lane, Lanes, Lateness
 hang = threading.Event().wait
 lanes = Lanes(Lane("fast", patience_s=3600), Lane("refined", patience_s=3600))
 prefetch = Prefetch(Search(hang, hang, str), lanes)
@@ -656,3 +656,38 @@ print(prefetch.first(), flush=True)
         [sys.executable, "-c", script], capture_output=True, text=True, encoding="utf-8", timeout=100
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "None\n", "")
+
+
+def test_where_waits_end_late_first_stops_waiting_earlier(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait that the system ends 12 ms late is begun 12 ms shorter the next time, and for some fifty times."""
+    now = [100.0]
+    asked: list[float] = []
+
+    def waited(_: Prefetch, until: float) -> bool:
+        asked.append(round(until - 100.0, 4))
+        now[0] = until + 0.012
+        return False
+
+    monkeypatch.setattr(Prefetch, "_wait", waited)
+    for _ in range(3):
+        now[0] = 100.0
+        prefetch = host.begin(host.gate(_words("a")), host.gate(_recall("b")), clock=lambda: now[0])
+        prefetch.first(0.1)
+        prefetch.close()
+        for gate in host.gates:
+            gate.opened.set()
+    assert asked[1::2] == [0.095, 0.088, 0.088]
+    assert asked[::2] == [0.07] * 3
+
+
+def test_lateness_fades_and_is_bounded() -> None:
+    lateness = Lateness()
+    assert lateness.seconds == 0
+    lateness.note(0.02)
+    lateness.note(-0.001)
+    assert 0.019 < lateness.seconds < 0.02
+    for _ in range(150):
+        lateness.note(0.0)
+    assert lateness.seconds < 0.001
+    lateness.note(5.0)
+    assert lateness.seconds == 0.03
