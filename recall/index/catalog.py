@@ -299,6 +299,10 @@ class Catalog:
         ((value,),) = self.read("SELECT COUNT(*) FROM topics")
         return int(value)
 
+    def living(self, docs: Sequence[int]) -> list[int]:
+        """Those of the numbers that a topic has."""
+        return [doc for (doc,) in self._read_in("SELECT doc FROM topics WHERE doc", docs)]
+
     def known(self, paths: Sequence[str] | None = None) -> dict[str, Known]:
         """What is remembered of each file, or of those at the paths, by path."""
         columns = "SELECT path, doc, mtime_ns, size, inode, digest FROM topics"

@@ -170,11 +170,20 @@ def count_lacking(catalog: Catalog, fingerprint: str, most: int) -> int:
     return int(chunks)
 
 
-def compact_vectors(catalog: Catalog) -> None:
-    """Copies the vectors in use to a new file when most rows are of texts that are gone."""
+def compact_vectors(catalog: Catalog, *, now: bool = False) -> None:
+    """Copies the vectors in use to a new file when most rows are of texts that are gone.
+
+    To know which are takes a look at all chunks, so that it is done when many rows have come since the last time, or
+    `now`.
+    """
     meta = catalog.meta()
+    rows, looked = int(meta["rows"]), int(meta.get("looked", "0"))
+    if not now and 0 <= rows - looked < _SPARE_ROWS // 4:
+        return
+    with catalog.transaction() as write:
+        set_meta(write, {"looked": str(rows)})
     used = [row for (row,) in catalog.read("SELECT DISTINCT vector FROM chunks ORDER BY vector")]
-    if is_wasteful(int(meta["rows"]), len(used)):
+    if is_wasteful(rows, len(used)):
         keep_vectors(catalog, used)
 
 

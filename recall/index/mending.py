@@ -82,7 +82,7 @@ def mend_vectors(catalog: Catalog, findings: Sequence[Finding]) -> tuple[str, ..
         keep_sound_vectors(catalog)
         done.append("the vectors that are sound were copied to a new file")
     if Kind.GHOSTS in kinds:
-        compact_vectors(catalog)
+        compact_vectors(catalog, now=True)
         done.append("the vectors that are in use were copied to a new file")
     if orphans := _paths(findings, {Kind.ORPHAN}, ending=".vectors"):
         done.append(f"{_many(len(orphans), 'unnamed file')} of vectors deleted")

@@ -391,7 +391,7 @@ def tidy_segments(catalog: Catalog) -> None:
     segments = sorted((Segment.open(segment_file(catalog, name)) for name in names), key=lambda part: len(part.docs))
     victims = segments[: worth_merging([len(segment.docs) for segment in segments], alive=catalog.count())]
     if victims:
-        alive = np.asarray([doc for (doc,) in catalog.read("SELECT doc FROM topics")], np.int64)
+        alive = catalog.living(np.concatenate([segment.docs for segment in victims]).tolist())
         merged = Segment.merge([(segment, np.isin(segment.docs, alive)) for segment in victims])
         fresh = uuid.uuid4().hex
         merged.write(segment_file(catalog, fresh))

@@ -19,6 +19,8 @@ TYPES: Final[tuple[MemoryType | None, ...]] = (None, *MemoryType)
 
 _CODES: Final = {kind: code for code, kind in enumerate(TYPES)}
 
+_FEW: Final = 64  # topics taken out of a list one by one
+
 Numbers = NDArray[np.int64]
 
 
@@ -108,6 +110,12 @@ class Table:
 
 def _ordered(old: Sequence[str], keep: NDArray[np.bool_], new: Sequence[str], order: Numbers) -> tuple[str, ...]:
     """The kept old texts and the new ones, in the order."""
+    gone = np.flatnonzero(~keep)
+    if len(gone) <= _FEW and (order[1:] > order[:-1]).all():  # the new ones come last, as nearly always
+        listed = list(old)
+        for at in gone[::-1].tolist():
+            del listed[at]
+        return (*listed, *new)
     texts = np.empty(len(order), object)
     whole = np.empty(len(old), object)
     whole[:] = old
