@@ -84,17 +84,19 @@ class Table:
         keep = np.ones(len(self.docs), np.bool_)
         keep[changed[changed >= 0]] = False
         docs = np.concatenate([self.docs[keep], fresh.docs])
-        order = np.argsort(docs, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
         stayed = int(keep.sum())
+        # New text has a greater number than all before, so that mostly nothing has to be put into order.
+        is_ordered = 0 in (stayed, len(fresh.docs)) or docs[stayed] > docs[stayed - 1]
+        order = slice(None) if is_ordered else np.argsort(docs, kind="stable")
+        place = np.empty(len(docs), np.int64)
+        place[order] = np.arange(len(docs))
         moved = np.full(len(self.docs), -1, np.int64)
         moved[keep] = place[:stayed]
         renewed = places_of(self.docs, fresh.docs)
         moved[renewed[renewed >= 0]] = place[stayed:][renewed >= 0]
         chunk_kept = keep[self.chunk_owner]
         owner = np.concatenate([moved[self.chunk_owner[chunk_kept]], place[stayed:][fresh.chunk_owner]])
-        by_owner = np.argsort(owner, kind="stable")
+        by_owner = slice(None) if is_ordered else np.argsort(owner, kind="stable")
         table = Table(
             docs=docs[order],
             paths=_ordered(self.paths, keep, fresh.paths, order),
@@ -108,19 +110,21 @@ class Table:
         return table, moved
 
 
-def _ordered(old: Sequence[str], keep: NDArray[np.bool_], new: Sequence[str], order: Numbers) -> tuple[str, ...]:
-    """The kept old texts and the new ones, in the order."""
+def _ordered(
+    old: Sequence[str], keep: NDArray[np.bool_], new: Sequence[str], order: Numbers | slice
+) -> tuple[str, ...]:
+    """The kept old texts and the new ones, in the order; a slice of all when they are in order."""
     gone = np.flatnonzero(~keep)
-    if len(gone) <= _FEW and (order[1:] > order[:-1]).all():  # the new ones come last, as nearly always
+    if len(gone) <= _FEW and isinstance(order, slice):
         listed = list(old)
         for at in gone[::-1].tolist():
             del listed[at]
         return (*listed, *new)
-    texts = np.empty(len(order), object)
     whole = np.empty(len(old), object)
     whole[:] = old
-    texts[: len(order) - len(new)] = whole[keep]
-    texts[len(order) - len(new) :] = new
+    texts = np.empty(len(old) - len(gone) + len(new), object)
+    texts[: len(old) - len(gone)] = whole[keep]
+    texts[len(old) - len(gone) :] = new
     return tuple(texts[order])
 
 
