@@ -29,13 +29,14 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--topics", type=int, action="append", help="1000, 10000 and 100000 unless given")
     parser.add_argument("--queries", type=int, help="warm queries a size; 1000")
+    parser.add_argument("--processes", type=int, help="cold processes of each kind; 20")
     options = parser.parse_args()
     with workbench(options.work) as work:
         for count in options.topics or ([1000] if options.quick else [1000, 10_000, 100_000]):
             space = notes(work, count)
             print(f"{count:,} topics: index brought up to date in {space.index()}", flush=True)
             asked = options.queries or (200 if options.quick else 1000)
-            figures = warm(space, asked) + cold(space, 3 if options.quick else 20)
+            figures = warm(space, asked) + cold(space, options.processes or (3 if options.quick else 20))
             record("latency", figures, topics=count, quick=options.quick)
 
 
