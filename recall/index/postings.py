@@ -33,6 +33,7 @@ Slots = NDArray[np.int32] | slice
 """Places of documents in a segment, or a slice of all."""
 
 _FEW: Final = 64  # terms that are looked through at once
+_SMALL_TEXT: Final = 1 << 16
 _DEAR: Final = 2000  # places to look at, from which on an answer is remembered
 _SPARSE: Final = 5  # bytes of a slot with its fields, where those that do not hold the token are left out
 _REMEMBERED_LEAST: Final = 1 << 20
@@ -267,6 +268,8 @@ class Segment:
         """
         if (known := self._recent.get(token)) is not None:
             return known
+        if self._few_terms and token.encode("utf-8", "surrogatepass") not in self._few_terms:
+            return np.zeros(0, np.int32), np.zeros(0, np.uint8)
         if len(token) >= _GRAM:
             numbers = self.containing(token)
         else:
@@ -308,6 +311,12 @@ class Segment:
     @cached_property
     def _text(self) -> memoryview:
         return memoryview(self._arrays["text"])  # type: ignore[arg-type]  # an array is a buffer
+
+    @cached_property
+    def _few_terms(self) -> bytes:
+        """All terms of a small segment, in which most tokens are not; to see that takes a few microseconds."""
+        text = self._arrays["text"]
+        return text.tobytes() if len(text) <= _SMALL_TEXT else b""
 
     @cached_property
     def _offsets(self) -> memoryview:
