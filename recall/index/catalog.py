@@ -208,6 +208,15 @@ class Catalog:
         if found != self._inode:
             raise IndexFormatError(f"{self.file}: was exchanged")
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file was neither deleted nor exchanged since it was opened."""
+        try:
+            self.check_in_place()
+        except IndexFormatError:
+            return False
+        return True
+
     def close(self) -> None:
         """Closes both connections, after what is under way."""
         with self._writer_lock, self._reader_lock:

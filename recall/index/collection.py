@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -25,7 +25,7 @@ from recall.index.folder import VECTORS_LOCK, WORDS_LOCK
 from recall.index.home import Home, writing
 from recall.index.mending import mend_vectors, mend_words, renew_readers
 from recall.index.snapshot import Snapshot, take_snapshot
-from recall.index.sync import Progress, SyncReport, apply_difference, apply_words, check_segments
+from recall.index.sync import Progress, Seen, SyncReport, apply_difference, apply_words, check_segments
 from recall.store.look import Look, difference, glance, look
 from recall.store.scan import Scan, scan
 from recall.store.topics import Scope, Topic
@@ -33,26 +33,10 @@ from recall.store.topics import Scope, Topic
 logger = logging.getLogger(__name__)
 
 _CLOSE_WAIT_S: Final = 1.0
+_TRIES: Final = 8  # others that exchange the index again and again are few
 _LOCK_WAIT_S: Final = 10.0
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What the last synchronisation of words saw and did: the start of the next.
-
-    Attributes:
-        catalog: what it was applied to.
-        look: the folder just before.
-        words: number of the catalog's last change of words after it; another process may have gone on since.
-        report: what it did.
-    """
-
-    catalog: Catalog
-    look: Look
-    words: int
-    report: SyncReport
 
 
 class Collection:
@@ -92,7 +76,7 @@ class Collection:
         self._snapshot: Snapshot | None = None
         self._served: Snapshot | None = None
         self._held = False
-        self._seen: _Seen | None = None
+        self._seen: Seen | None = None
         self._checked: dict[str, Catalog] = {}
         self._closed = False
         self._home = Home(root, cache)
@@ -162,24 +146,25 @@ class Collection:
                     self._served = None
 
     def _sound(self, action: Callable[[Catalog], T]) -> T:
-        """What the action gives; tries again with a catalog that was exchanged, and anew when it is damaged.
+        """What the action gives; tries again with a catalog that others exchanged, and anew when it is damaged.
 
         Raises:
             RecallError: the collection is closed.
+            IndexFormatError: others go on exchanging it.
         """
-        catalog = self._current()
-        try:
-            return action(catalog)
-        except IndexFormatError as error:
-            logger.info("the index is looked at again: %s", error)
-        catalog = self._current()
-        try:
-            return action(catalog)
-        except IndexFormatError as error:
-            logger.info("the index is made anew: %s", error)
-        with self._lock:
-            if self._catalog is catalog and not self._closed:
-                self._try_renew(afresh=True)
+        damaged: Catalog | None = None
+        for _ in range(_TRIES):
+            catalog = self._current()
+            try:
+                return action(catalog)
+            except IndexFormatError as error:
+                logger.info("the index is looked at again: %s", error)
+            if not catalog.is_in_place:
+                continue  # whoever exchanged it fills it, and nothing of that may be thrown away
+            with self._lock:
+                if damaged is self._catalog and not self._closed:
+                    self._try_renew(afresh=True)
+            damaged = catalog
         return action(self._current())
 
     def _current(self) -> Catalog:
@@ -243,7 +228,7 @@ class Collection:
                 if report is None:
                     report = self._apply_scan(catalog, full=full, limit=limit, on_progress=on_progress)
                 if not report.left:
-                    self._seen = _Seen(catalog, seen, catalog.words(), report)
+                    self._seen = Seen(catalog, seen, catalog.words(), report)
                 return report
 
         try:
@@ -267,12 +252,12 @@ class Collection:
             self._catalog = self._home.open()
             return True
 
-    def _last_seen(self, catalog: Catalog) -> _Seen | None:
+    def _last_seen(self, catalog: Catalog) -> Seen | None:
         """What the last look saw; None when it was of another catalog, or another process has written since."""
         last = self._seen
         return last if last and last.catalog is catalog and last.words == catalog.words() else None
 
-    def _apply_difference(self, catalog: Catalog, last: _Seen, seen: Look, limit: int | None) -> SyncReport | None:
+    def _apply_difference(self, catalog: Catalog, last: Seen, seen: Look, limit: int | None) -> SyncReport | None:
         """Brings the words up to date by what changed since the last look; None when that does not say enough."""
         changes = difference(last.look, seen)
         if changes is None:
@@ -289,6 +274,11 @@ class Collection:
             catalog, found, max_bytes=self.max_file_bytes, full=full, limit=limit, on_progress=on_progress
         )
         return replace(report, note="" if self.optional else found.root_problem)
+
+    @property
+    def saw_topics(self) -> bool:
+        """Whether the last whole look found ordinary topic files."""
+        return self._seen is not None and len(self._seen.look) > 0
 
     def file_count(self) -> int:
         """About how many topic files lie in the root; cheaper than a scan."""

@@ -54,7 +54,9 @@ class Home:
                 self._make()
                 # Nobody may open what another is about to delete.
                 with exclusive(self.folder / OPEN_LOCK, timeout_s=_LOCK_WAIT_S):
-                    if afresh:
+                    # Who died in the middle of a wipe may have left the log of the old catalog, which others still have
+                    # open: a new catalog of the same name would be read with it.
+                    if afresh or not (self.folder / CATALOG_FILE).exists():
                         self._wipe()
                     return Catalog(self.folder, real_path(self._root))
             except IndexFormatError as error:

@@ -29,7 +29,7 @@ from recall.index.catalog import (
 from recall.index.postings import Document, Segment
 from recall.store.files import read_text
 from recall.store.frontmatter import parse
-from recall.store.look import Difference
+from recall.store.look import Difference, Look
 from recall.store.scan import Scan, Skipped, SourceFile
 from recall.store.topics import Scope, topic_of
 
@@ -123,6 +123,23 @@ def joined(reports: Sequence[SyncReport]) -> SyncReport:
         notes = dict.fromkeys(filter(None, (total.note, report.note)))
         total = SyncReport(**sums, note="; ".join(notes))
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the last synchronisation of words saw and did: the start of the next.
+
+    Attributes:
+        catalog: what it was applied to.
+        look: the folder just before.
+        words: number of the catalog's last change of words after it; another process may have gone on since.
+        report: what it did.
+    """
+
+    catalog: Catalog
+    look: Look
+    words: int
+    report: SyncReport
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from recall.search.types import Coverage, Filter, Hit, Recall, Strategy
 
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
+_LOOKS: Final = 3
 _NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
 _GLANCED: Final = "the folder takes long to look at: files that were edited in place are read after this answer"
 
@@ -52,9 +53,14 @@ class Answers:
         return self._after_look(query, k, wanted, load_model=True)
 
     def _after_look(self, query: str, k: int, wanted: Filter, *, load_model: bool) -> Recall:
-        if note := self._keeper.look(load_model=load_model):
-            return self._answer(query, k, wanted, note=note, behind=behind(self._keeper.indexes))
-        return self._answer(query, k, wanted, is_true=True)
+        answer = Recall(query)
+        for _ in range(_LOOKS):
+            note = self._keeper.look(load_model=load_model)
+            missed = behind(self._keeper.indexes) if note else ()
+            answer = self._answer(query, k, wanted, note=note, behind=missed)
+            if note or answer.coverage.topics or not any(index.saw_topics for index in self._keeper.indexes):
+                return answer
+        return answer  # others throw the index away again and again
 
     def quick(self, query: str, wanted: Filter) -> Recall:
         """The fast search of a prefetch: words alone, from what is indexed."""
@@ -89,7 +95,6 @@ class Answers:
         *,
         note: str = "",
         behind: Sequence[str] = (),
-        is_true: bool = False,
     ) -> Recall:
         """Words and meaning; the founding heuristic where there is no vector of the query.
 
@@ -99,7 +104,6 @@ class Answers:
             wanted: which topics may be found.
             note: what could not be done before.
             behind: ids of topics that changed and could not be read before.
-            is_true: whether a look at the files has just found nothing else.
         """
         start = time.perf_counter()
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
@@ -109,12 +113,12 @@ class Answers:
         encoder = self._model.encoder
         if vector is None or encoder is None:
             found = search_heuristic(snapshots, cut, k, wanted=wanted)
-            return self._finished(query, found, Strategy.HEURISTIC, coverage, start, is_true=is_true)
+            return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
         if coverage.embedded < coverage.topics:
             self._keeper.wake()
         hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
         found = hybrid.search(snapshots, cut, vector, k, wanted=wanted)
-        return self._finished(query, found, Strategy.HYBRID, coverage, start, is_true=is_true)
+        return self._finished(query, found, Strategy.HYBRID, coverage, start)
 
     @property
     def _floor(self) -> float:
@@ -129,10 +133,8 @@ class Answers:
             notes += [f"vectors of {other} are made anew for {encoder.fingerprint}" for other in sorted(others)]
         return coverage_of(snapshots, "; ".join(filter(None, dict.fromkeys(notes))))
 
-    def _finished(
-        self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float, *, is_true: bool = False
-    ) -> Recall:
-        hits, stale = (found.hits, []) if is_true else current(found.hits, self._keeper.indexes)
+    def _finished(self, query: str, found: Found, strategy: Strategy, coverage: Coverage, start: float) -> Recall:
+        hits, stale = current(found.hits, self._keeper.indexes)
         coverage = marked(coverage, [*stale, *coverage.behind])
         recall = Recall(
             query,

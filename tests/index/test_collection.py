@@ -24,7 +24,7 @@ from recall.errors import RecallError
 from recall.index import home
 from recall.index.catalog import FORMAT
 from recall.index.collection import Collection
-from recall.index.folder import cache_folder
+from recall.index.folder import CATALOG_FILE, cache_folder
 from recall.index.hashing import HashingEncoder
 from recall.store.locks import exclusive
 from recall.store.topics import Scope
@@ -477,3 +477,17 @@ def test_a_process_that_is_killed_while_it_indexes_spoils_nothing(
         assert report.failed == report.unembedded == ()
         again = shown(memory.recall(QUERY))
     assert again == answer(root, tmp_path / "fresh")
+
+
+def test_what_is_left_of_a_half_finished_wipe_is_no_part_of_a_new_catalog(root: Path, tmp_path: Path) -> None:
+    """Somebody died after deleting the catalog; another still has it open, with its log."""
+    (root / "a.md").write_text("zebra crossing", encoding="utf-8")
+    with closing(Collection(root, Scope.PROJECT, cache=tmp_path / "cache", max_file_bytes=1000)) as old:
+        old.sync_words()
+        log = old.folder / f"{CATALOG_FILE}-shm"
+        before = log.stat().st_ino
+        (old.folder / CATALOG_FILE).unlink()
+        with closing(Collection(root, Scope.PROJECT, cache=tmp_path / "cache", max_file_bytes=1000)) as new:
+            assert log.stat().st_ino != before
+            new.sync_words()
+            assert len(new.snapshot()) == len(old.snapshot()) == len(list(root.glob("*.md")))
