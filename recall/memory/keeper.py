@@ -180,7 +180,8 @@ class Keeper:
 
     def _sync_words(self, index: Collection, wait_s: float) -> SyncReport:
         report = self._bulk.read_few(index, lock_wait_s=max(0.0, wait_s))
-        self._look_s[index] = report.duration_s
+        if not (report.left or report.added or report.changed):  # else it was the reading that took its time
+            self._look_s[index] = report.duration_s
         if not report.left:
             self._has_read(index)
         return report

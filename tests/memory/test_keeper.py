@@ -133,6 +133,19 @@ def test_how_long_a_look_takes_decides_whether_an_answer_waits_for_one(keep: Kee
     assert keeper._look_s[keeper.indexes[1]] < 0.5
 
 
+def test_what_it_took_to_read_new_files_says_nothing_of_a_look(keep: Keep) -> None:
+    """Else the first prefetch after a first index would not see a file that was edited in place."""
+    keeper = keep()
+    files = keeper.indexes[0].root
+    before = dict(keeper._look_s)
+    for number in range(3):
+        (files / f"new{number}.md").write_text("zebra", encoding="utf-8")
+    keeper.look(load_model=False)
+    assert keeper._look_s[keeper.indexes[0]] == before[keeper.indexes[0]]
+    keeper.look(load_model=False)
+    assert keeper._look_s[keeper.indexes[0]] != before[keeper.indexes[0]]
+
+
 def test_a_reindex_takes_over_from_the_background(opened: Open, write: Write, gated: Gated) -> None:
     """Else it would wait for minutes of work, or give up, because of a thread of its own process."""
     for number in range(20):
