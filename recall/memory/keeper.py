@@ -73,6 +73,8 @@ class Keeper:
         self._unread = set(self.indexes)
         self._has_words = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
+        self._vectors_wanted = threading.Event()
+        self._vectors = threading.Thread(name="recall-vectors", daemon=True)  # one that was never started
 
     def start(self) -> None:
         """Loads the model and indexes, in the background; from now on long work is left to processes of its own."""
@@ -91,8 +93,10 @@ class Keeper:
         self._wake.set()
         self._end_round()
         self._bulk.end()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_WAIT_S)
+        until = time.monotonic() + _STOP_WAIT_S
+        for thread in (self._thread, self._vectors):
+            if thread.is_alive():
+                thread.join(max(0.0, until - time.monotonic()))
         for index in self.indexes:
             index.close()
 
@@ -272,7 +276,25 @@ class Keeper:
                     self._has_read(index)
                 self._on_report(report)
         self._end_round()
+        # In a thread of its own: it may take minutes, and files go on changing.
+        self._vectors_wanted.set()
+        if not self._vectors.is_alive():
+            self._vectors = threading.Thread(
+                target=self._make_vectors, args=(warming,), name="recall-vectors", daemon=True
+            )
+            self._vectors.start()
+
+    def _make_vectors(self, warming: threading.Thread) -> None:
         warming.join()
+        while self._vectors_wanted.is_set() and not self._stop.is_set():
+            self._vectors_wanted.clear()
+            try:
+                self._embed_all()
+            except Exception:
+                if not self._stop.is_set():  # else it is the closed index that it met
+                    logger.warning("making vectors failed; the next recall tries again", exc_info=True)
+
+    def _embed_all(self) -> None:
         with self._working:
             for index in self.indexes:
                 if self._model.encoder is not None and not self._aside.is_set():
