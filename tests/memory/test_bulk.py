@@ -314,7 +314,7 @@ def test_an_answer_reads_no_more_than_a_few_files_itself_and_waits_for_who_reads
     assert (read_here, watched.stages()[:1]) == ([], ["words"])
     notes(5, animal="zebra")
     assert ids(memory.recall("zebra3"))[:1] == ["zebra 3.md"]
-    assert read_here == [5]
+    assert sum(read_here) == 5  # the background may have begun with some
 
 
 def test_an_answer_that_may_not_wait_leaves_the_rest_and_says_so(
