@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +38,15 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
             shutil.rmtree(base)
 
     return opened
+
+
+@pytest.fixture
+def scopes(tmp_path: Path) -> Iterator[list[Collection]]:
+    """The empty memory of a project and of its user."""
+    found = []
+    for scope in Scope:
+        (tmp_path / scope).mkdir()
+        found.append(Collection(tmp_path / scope, scope, cache=tmp_path / "cache", max_file_bytes=1 << 20))
+    yield found
+    for index in found:
+        index.close()

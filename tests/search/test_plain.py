@@ -1,7 +1,7 @@
 """The quick answer of a fresh process is the answer of the arrays, over any index."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -43,18 +43,6 @@ QUERIES = [
     "",
     "DEPLOY 数据库 a1 plan",
 ]
-
-
-@pytest.fixture
-def scopes(tmp_path: Path) -> Iterator[list[Collection]]:
-    """The empty memory of a project and of its user."""
-    found = []
-    for scope in Scope:
-        (tmp_path / scope).mkdir()
-        found.append(Collection(tmp_path / scope, scope, cache=tmp_path / "cache", max_file_bytes=1 << 20))
-    yield found
-    for index in found:
-        index.close()
 
 
 def write(index: Collection, number: int, rng: Random) -> None:

@@ -1,8 +1,7 @@
 """One query over several memories: the founding heuristic, and words with meaning above a floor."""
 
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,18 +16,6 @@ from recall.store.topics import MemoryType, Scope
 from recall.text.chunks import chunk_topic
 
 ENCODER = HashingEncoder(128)
-
-
-@pytest.fixture
-def scopes(tmp_path: Path) -> Iterator[list[Collection]]:
-    """The empty memory of a project and of its user."""
-    found = []
-    for scope in Scope:
-        (tmp_path / scope).mkdir()
-        found.append(Collection(tmp_path / scope, scope, cache=tmp_path / "cache", max_file_bytes=1 << 20))
-    yield found
-    for index in found:
-        index.close()
 
 
 def write(index: Collection, path: str, body: str, *, title: str = "", mtime: int = 1000) -> None:
