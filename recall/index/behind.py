@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recall.errors import TopicError
-from recall.index.catalog import Catalog, Known, file_digest
+from recall.index.catalog import Catalog
+from recall.index.known import UNSETTLED, Known, file_digest
 from recall.store.files import read_text
 from recall.store.look import Difference
 from recall.store.scan import SourceFile
@@ -48,7 +49,10 @@ def _is_same(known: Known, file: Path, path: str, *, max_bytes: int) -> bool:
         stamp = status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
         if known.matches(SourceFile(path, str(file), *stamp)):
             return True
-        return status.st_size == known.size and file_digest(read_text(file, max_bytes=max_bytes)[0]) == known.digest
+        return (
+            known.size in (status.st_size, UNSETTLED)
+            and file_digest(read_text(file, max_bytes=max_bytes)[0]) == known.digest
+        )
     except (OSError, TopicError):
         return False
 
@@ -72,4 +76,5 @@ def behind(catalog: Catalog, found: Sequence[SourceFile] | Difference) -> list[s
         todo = plan(known, found)
         fresh, gone = todo.read, list(todo.gone)
     unread = catalog.unread()
-    return sorted([*(file.path for file in fresh if file.path not in unread), *gone])
+    read = [file.path for file in fresh if file.path not in known or not known[file.path].may_be(file)]
+    return sorted([*(path for path in read if path not in unread), *gone])

@@ -4,7 +4,6 @@ Everything in it is derived from the topic files. A catalog that is damaged, of 
 emptied and filled anew. One process writes at a time (the caller holds the lock); readers are never kept waiting.
 """
 
-import hashlib
 import json
 import sqlite3
 import threading
@@ -16,6 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from recall.errors import IndexFormatError
 from recall.index.folder import CATALOG_FILE, recorded
+from recall.index.known import Known, stamp
 from recall.store import disk
 from recall.store.scan import SourceFile
 from recall.store.topics import MemoryType, Scope, Topic
@@ -38,7 +38,6 @@ NEXT: Final = "(SELECT value + 1 FROM meta WHERE key = 'generation')"
 REMEMBERED: Final = 10_000
 """Commits for which the catalog knows which topics were taken out."""
 
-_GREATEST: Final = 2**63 - 1  # of what SQLite can hold; dates after 2262 and some file systems' numbers are greater
 _VARIABLES: Final = 500  # in one statement
 
 _TABLES: Final = """
@@ -67,33 +66,6 @@ class Read(Protocol):
     """Runs a query and gives all its rows."""
 
     def __call__(self, statement: str, values: Sequence[Any] = (), /) -> list[tuple[Any, ...]]: ...  # noqa: D102 - the class says it
-
-
-class Known(NamedTuple):
-    """What the catalog remembers of a file, to see whether it changed.
-
-    Attributes:
-        doc: number of the topic in postings and chunks.
-        mtime_ns: modification time.
-        size: bytes.
-        inode: number of the file on its device; another one after an atomic save.
-        digest: hash of the file's text.
-    """
-
-    doc: int
-    mtime_ns: int
-    size: int
-    inode: int
-    digest: bytes
-
-    def matches(self, file: SourceFile) -> bool:
-        """True when the file looks untouched: same time, size and inode."""
-        return (self.mtime_ns, self.size, self.inode) == stamp(file)
-
-
-def stamp(file: SourceFile) -> tuple[int, int, int]:
-    """Time, size and inode of a file as the catalog holds them."""
-    return min(file.mtime_ns, _GREATEST), file.size, min(file.inode, _GREATEST)
 
 
 class Record(NamedTuple):
@@ -382,11 +354,6 @@ class Catalog:
             write.execute(f"UPDATE topics SET embedded = 0, changed = {NEXT}")  # noqa: S608 - a constant
             set_meta(write, {"encoder": fingerprint, "dim": str(dim), "vectors": vectors, "rows": "0"})
             advance(write)
-
-
-def file_digest(text: str) -> bytes:
-    """Hash of a file's text, 16 bytes, by which a change or a move of the file is seen."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _close(*connections: sqlite3.Connection) -> None:

@@ -275,10 +275,9 @@ class Collection:
         )
         return replace(report, note="" if self.optional else found.root_problem)
 
-    @property
-    def saw_topics(self) -> bool:
-        """Whether the last whole look found ordinary topic files."""
-        return self._seen is not None and len(self._seen.look) > 0
+    def shows_look(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot holds what the last look saw: others may have begun to make everything anew since."""
+        return self._seen is not None and snapshot.is_of(self._seen.catalog)
 
     def file_count(self) -> int:
         """About how many topic files lie in the root; cheaper than a scan."""

@@ -2,17 +2,19 @@
 
 import os
 from collections.abc import Iterator
+from typing import Final
 
 from recall.errors import TopicError
-from recall.index.catalog import Known, file_digest
 from recall.index.findings import Finding, Kind
 from recall.index.inventory import Inventory, StoredText
+from recall.index.known import UNSETTLED, Known, file_digest
 from recall.store.files import read_text
 from recall.store.frontmatter import parse
 from recall.store.scan import Scan, SourceFile
 from recall.store.topics import Scope, topic_of
 
-_EDITED = "the file was edited since; the next look reads it"
+_EDITED: Final = "the file was edited since; the next look reads it"
+_OTHER_TEXT: Final = "the file has another text than the one that was indexed, with the same size and time"
 
 
 def compare(inventory: Inventory, scan: Scan, *, scope: Scope, max_bytes: int) -> Iterator[Finding]:
@@ -36,13 +38,14 @@ def compare(inventory: Inventory, scan: Scan, *, scope: Scope, max_bytes: int) -
         known = inventory.known.get(file.path)
         if known is None and file.path not in inventory.failed:
             yield Finding(Kind.UNINDEXED, file.path, "not indexed yet; the next look reads it", harmless=True)
-        elif known is not None and not known.matches(file):
+        elif known is not None and not known.may_be(file):
             yield Finding(Kind.STALE, file.path, _EDITED, harmless=True)
         elif known is not None and (said := _differs(file, known, sample.get(file.path), scope, max_bytes)):
-            if _is_untouched(file, known):
-                yield Finding(Kind.STALE, file.path, said)
-            else:
+            is_unread = known.size == UNSETTLED and said == _OTHER_TEXT
+            if is_unread or not _is_untouched(file, known):
                 yield Finding(Kind.STALE, file.path, _EDITED, harmless=True)
+            else:
+                yield Finding(Kind.STALE, file.path, said)
 
 
 def _differs(file: SourceFile, known: Known, stored: StoredText | None, scope: Scope, max_bytes: int) -> str:
@@ -52,7 +55,7 @@ def _differs(file: SourceFile, known: Known, stored: StoredText | None, scope: S
     except (TopicError, OSError) as error:
         return f"the file cannot be read any more ({error})"
     if file_digest(text) != known.digest:
-        return "the file has another text than the one that was indexed, with the same size and time"
+        return _OTHER_TEXT
     if stored is None:
         return ""
     topic = topic_of(parse(text), path=file.path, scope=scope, mtime=file.mtime_ns / 1e9, file=file.file)
@@ -68,4 +71,4 @@ def _is_untouched(file: SourceFile, known: Known) -> bool:
     except OSError:
         return False
     now = SourceFile(file.path, file.place, status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev)
-    return known.matches(now)
+    return known.may_be(now)

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
-from recall.index.catalog import EMBEDDED, Known
+from recall.index.catalog import EMBEDDED
 from recall.index.folder import CATALOG_FILE, OPEN_LOCK
+from recall.index.known import Known
 from recall.store.locks import exclusive
 from recall.store.topics import MemoryType
 

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple, Self
 from recall.errors import IndexFormatError
 from recall.index.behind import changed
 from recall.index.bundle import open_numbers
-from recall.index.catalog import Catalog, stamp
+from recall.index.catalog import Catalog
+from recall.index.known import stamp
 from recall.store.scan import SourceFile
 from recall.store.topics import Scope, Topic
 

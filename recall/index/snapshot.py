@@ -106,9 +106,13 @@ class Snapshot:
         """How many topics it holds."""
         return len(self.docs)
 
+    def is_of(self, catalog: Catalog) -> bool:
+        """Whether it is a state of that catalog, not of one that was exchanged for it."""
+        return self._catalog is catalog
+
     def shows(self, catalog: Catalog, generation: int) -> bool:
         """Whether it is the state of that catalog at that commit."""
-        return self._catalog is catalog and self.generation == generation
+        return self.is_of(catalog) and self.generation == generation
 
     def topics(self, positions: Sequence[int]) -> dict[int, Topic]:
         """The topics at these positions, whole; those that are gone by now are left out."""
@@ -161,10 +165,10 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, last: Snapshot | None = Non
         gone = [doc for (doc,) in read("SELECT doc FROM removed WHERE changed > ?", since)] if last else []
         names = [name for (name,) in read("SELECT name FROM segments")]
     rows, fresh = stored_vectors(catalog, meta), Table.of(topics, chunks)
-    if len(chunks) and int(fresh.chunk_row.max()) >= len(rows):
-        raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: shorter than the catalog says")
     known = {segment.name: (segment, positions) for segment, positions in last.segments} if last else {}
     table, moved = last.table.updated(np.asarray(gone, np.int64), fresh) if last else (fresh, fresh.docs)
+    if len(rows) < int(meta["rows"]) and int(table.chunk_row.max(initial=-1)) >= len(rows):
+        raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: shorter than the catalog says")
     return Snapshot(
         scope=scope,
         generation=int(meta["generation"]),

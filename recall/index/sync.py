@@ -4,6 +4,7 @@ Words come first and are searchable at once; vectors follow (index.embed), newes
 any time: what is committed stays, the rest is found pending by the next run.
 """
 
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,22 +16,13 @@ import numpy as np
 
 from recall.errors import TopicError
 from recall.index.bundle import open_bundle
-from recall.index.catalog import (
-    Catalog,
-    Known,
-    Record,
-    advance,
-    drop_paths,
-    file_digest,
-    move_record,
-    put_record,
-    set_meta,
-)
+from recall.index.catalog import Catalog, Record, advance, drop_paths, move_record, put_record, set_meta
+from recall.index.known import UNSETTLED, Known, file_digest
 from recall.index.postings import Document, Segment
 from recall.store.files import read_text
 from recall.store.frontmatter import parse
 from recall.store.look import Difference, Look
-from recall.store.scan import Scan, Skipped, SourceFile
+from recall.store.scan import Scan, Skipped, SourceFile, is_settled
 from recall.store.topics import Scope, topic_of
 
 Progress = Callable[[str, int, int], None]
@@ -308,6 +300,7 @@ def _read_files(
     """Reads the files; takes from `gone` (paths by digest) what turns up under a new path."""
     batch = _Batch()
     for source in files:
+        began_ns = time.time_ns()
         try:
             text, warnings = read_text(source.file, max_bytes=max_bytes)
             digest = file_digest(text)
@@ -321,6 +314,8 @@ def _read_files(
         except (TopicError, OSError) as error:
             batch.failed[source.path] = _reason(error)
             continue
+        if not is_settled(source.mtime_ns, began_ns):
+            source = source._replace(size=UNSETTLED)
         before = known.get(source.path)
         if before is None and (old := _moved_from(gone.get(digest, []), source.path, topic.title)):
             gone[digest].remove(old)

@@ -9,7 +9,7 @@ from recall.config import SearchConfig
 from recall.context.prompt import relevant_memory
 from recall.index.snapshot import Snapshot
 from recall.memory.events import Event, RecallEvent
-from recall.memory.keeper import Keeper
+from recall.memory.keeper import ANEW, Keeper
 from recall.memory.model import Model
 from recall.search.current import behind, current, marked
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
@@ -53,14 +53,17 @@ class Answers:
         return self._after_look(query, k, wanted, load_model=True)
 
     def _after_look(self, query: str, k: int, wanted: Filter, *, load_model: bool) -> Recall:
-        answer = Recall(query)
-        for _ in range(_LOOKS):
-            note = self._keeper.look(load_model=load_model)
-            missed = behind(self._keeper.indexes) if note else ()
-            answer = self._answer(query, k, wanted, note=note, behind=missed)
-            if note or answer.coverage.topics or not any(index.saw_topics for index in self._keeper.indexes):
-                return answer
-        return answer  # others throw the index away again and again
+        note, snapshots = ANEW, list[Snapshot]()
+        for number in range(_LOOKS):
+            # Who waited for the vectors of a process that makes everything anew may find the next one at it.
+            note = self._keeper.look(load_model=load_model, waits_for_vectors=number == 0)
+            snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
+            if note or self._keeper.shows_look(snapshots):
+                break
+        else:
+            note = ANEW  # others throw the index away again and again
+        missed = behind(self._keeper.indexes) if note else ()
+        return self._answer(query, k, wanted, snapshots, note=note, behind=missed)
 
     def quick(self, query: str, wanted: Filter) -> Recall:
         """The fast search of a prefetch: words alone, from what is indexed."""
@@ -79,7 +82,8 @@ class Answers:
         if self._keeper.looks_quickly:
             return self._after_look(query, self._settings.k, wanted, load_model=False)
         note = self._keeper.look(load_model=False, glances=True) if self._keeper.glances_quickly else _NOT_LOOKED
-        answer = self._answer(query, self._settings.k, wanted, note=note or _GLANCED)
+        snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
+        answer = self._answer(query, self._settings.k, wanted, snapshots, note=note or _GLANCED)
         self._keeper.wake()
         return answer
 
@@ -92,6 +96,7 @@ class Answers:
         query: str,
         k: int,
         wanted: Filter,
+        snapshots: Sequence[Snapshot],
         *,
         note: str = "",
         behind: Sequence[str] = (),
@@ -102,11 +107,11 @@ class Answers:
             query: what is asked.
             k: most hits.
             wanted: which topics may be found.
+            snapshots: where they are looked for.
             note: what could not be done before.
             behind: ids of topics that changed and could not be read before.
         """
         start = time.perf_counter()
-        snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
         cut = bounded(query)
         vector = self._model.query(cut) if any(map(len, snapshots)) else None
         coverage = replace(self._coverage(snapshots, note), behind=tuple(behind))

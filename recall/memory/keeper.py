@@ -32,7 +32,8 @@ _LOOKS: Final = 3
 # To read so many takes few of the milliseconds that an answer has.
 _GLANCED_FILES: Final = 8
 _UNREAD: Final = "what changed in the folder is read after this answer"
-_ANEW: Final = "the index is being made anew"
+ANEW: Final = "the index is being made anew"
+"""What is said of an answer meanwhile."""
 
 
 class Keeper:
@@ -127,20 +128,25 @@ class Keeper:
         self._has_words.wait(patience_s)
         return [index.snapshot() for index in self.indexes]
 
-    def look(self, *, load_model: bool, glances: bool = False) -> str:
+    def shows_look(self, snapshots: Sequence[Snapshot]) -> bool:
+        """Whether these snapshots, one of each index, hold what the last look saw."""
+        return all(index.shows_look(shown) for index, shown in zip(self.indexes, snapshots, strict=True))
+
+    def look(self, *, load_model: bool, glances: bool = False, waits_for_vectors: bool = True) -> str:
         """Reads what changed in the folders, and gives a few changed topics their vectors.
 
         Args:
             load_model: wait for the model, and for another thread or process that reads the folders; else vectors are
                 only made when the model is loaded already, and nobody is waited for.
             glances: leave out what takes long to notice, files that were edited in place.
+            waits_for_vectors: with `load_model`, also wait for a process that makes vectors.
 
         Returns:
             What could not be done, in a sentence; "" when all was.
         """
         wait_s = _LOOK_WAIT_S if load_model else 0.0
         # A small new memory is embedded by then; a large one is not worth a longer wait.
-        vectors_wait_s = _VECTORS_WAIT_S if load_model else 0.0
+        vectors_wait_s = _VECTORS_WAIT_S if load_model and waits_for_vectors else 0.0
         start = time.perf_counter()
         read = _glance_at if glances else partial(self._look_at, wait_s=wait_s)
         notes = [_attempt(partial(read, index)) for index in self.indexes]
@@ -166,12 +172,12 @@ class Keeper:
         report = SyncReport()
         for _ in range(_LOOKS):
             if index.is_held:
-                return SyncReport(note=_ANEW)
+                return SyncReport(note=ANEW)
             rounds = self._rounds
             report = self._sync_words(index, until - time.monotonic())
             if not report.left or not self._await_round(rounds, until - time.monotonic()):
                 break
-        return report
+        return replace(report, note=_UNREAD) if report.left else report
 
     def _await_round(self, last: int, wait_s: float) -> bool:
         """Has the background read what is new, and waits until it did; False when it takes longer."""
@@ -317,6 +323,6 @@ def _attempt(sync: Callable[[], SyncReport]) -> str:
     except LockedError:
         return "another process or thread is indexing"
     except IndexFormatError:  # again and again: somebody throws it away while it is read
-        return _ANEW
+        return ANEW
     except (EncoderError, OSError) as error:
         return str(error)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from recall.store.scan import SourceFile, is_plain_name
+from recall.store.scan import SourceFile, is_plain_name, is_settled
 
 Stamp = tuple[int, int, int, int]
 """Modification time in ns, size, inode, device of a file."""
@@ -29,12 +29,14 @@ class Listing:
         files: stamp of each ordinary topic file, by its place.
         rest: everything else that a scan would judge: links, folders, other names; place and what is known of it.
         folders: places of the folders in it that are looked at.
+        unsettled: places of files that were written so short a time ago that another write would not have shown.
     """
 
     changed_ns: int
     files: Mapping[str, Stamp]
     rest: Mapping[str, object]
     folders: tuple[str, ...]
+    unsettled: frozenset[str] = frozenset()
 
 
 _NOTHING: Final = Listing(0, {}, {}, ())
@@ -64,7 +66,7 @@ class Difference:
     """What changed between two looks.
 
     Attributes:
-        read: ordinary topic files that are new or have other stamps.
+        read: ordinary topic files that are new, have other stamps, or were written to just before the first look.
         gone: paths of those that are there no more.
     """
 
@@ -118,7 +120,7 @@ def _listed(folder: str) -> Listing:
     files: dict[str, Stamp] = {}
     rest: dict[str, object] = {}
     folders: list[str] = []
-    changed_ns = 0
+    changed_ns, began_ns = 0, time.time_ns()
     try:
         changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 - thousands of paths would cost more than the look
         with os.scandir(folder) as entries:
@@ -126,7 +128,9 @@ def _listed(folder: str) -> Listing:
                 _take(entry, files, rest, folders)
     except OSError as error:
         rest[folder] = error.errno
-    return Listing(changed_ns, files, rest, tuple(folders))
+    recent = [(place, stamp[0]) for place, stamp in files.items() if stamp[0] > began_ns - _COARSEST_NS]
+    unsettled = frozenset(place for place, mtime_ns in recent if not is_settled(mtime_ns, began_ns))
+    return Listing(changed_ns, files, rest, tuple(folders), unsettled)
 
 
 def _take(entry: os.DirEntry[str], files: dict[str, Stamp], rest: dict[str, object], pending: list[str]) -> None:
@@ -146,7 +150,7 @@ def _take(entry: os.DirEntry[str], files: dict[str, Stamp], rest: dict[str, obje
 
 
 def difference(before: Look, now: Look) -> Difference | None:
-    """What changed from one look to the next; None when a scan has to judge."""
+    """What changed, or may have, from one look to the next; None when a scan has to judge."""
     if before.root != now.root:
         return None
     start = len(now.root)
@@ -154,16 +158,16 @@ def difference(before: Look, now: Look) -> Difference | None:
     gone: list[str] = []
     for folder in before.listings.keys() | now.listings.keys():
         old, new = before.listings.get(folder, _NOTHING), now.listings.get(folder, _NOTHING)
-        if old is new:
+        if old is new and not old.unsettled:
             continue
         if old.rest != new.rest:
             return None
-        if old.files == new.files:
+        if old.files == new.files and not old.unsettled:
             continue
         read += (
             SourceFile(place[start:].replace(os.sep, "/"), place, *stamp)
             for place, stamp in new.files.items()
-            if old.files.get(place) != stamp
+            if old.files.get(place) != stamp or place in old.unsettled
         )
         gone += (place[start:].replace(os.sep, "/") for place in old.files.keys() - new.files.keys())
     read.sort(key=lambda file: -file.mtime_ns)

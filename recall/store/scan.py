@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from recall.store.topics import Scope
 from recall.text.patterns import pattern
@@ -36,6 +36,24 @@ class Reason(StrEnum):
     UNREADABLE = "cannot be read"
     NOT_A_FILE = "not a regular file"
     NAME = "name is not UTF-8"
+
+
+_TICK_NS: Final = 20_000_000  # of the clock that file systems stamp with, generously; 1 to 10 ms where we looked
+_COARSE_TICK_NS: Final = 2_000_000_000  # FAT counts two seconds, others one
+
+
+def is_settled(mtime_ns: int, at_ns: int) -> bool:
+    """Whether a file that is written to after `at_ns` gets another modification time than it had then.
+
+    Two writes within one tick of the file system's clock leave the same time, and often the same size: who has read the
+    file between the two has to read it again.
+
+    Args:
+        mtime_ns: its modification time.
+        at_ns: a moment, both in ns since the epoch.
+    """
+    tick_ns = _TICK_NS if mtime_ns % 1_000_000_000 else _COARSE_TICK_NS
+    return abs(at_ns - mtime_ns) >= tick_ns
 
 
 class SourceFile(NamedTuple):

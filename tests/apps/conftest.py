@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from recall.apps.cli import cli
+from tests.aging import age
 
 TOPICS = {
     "project_rollout.md": "---\nname: Rollout windows\ndescription: When releases may go out\ntype: project\n---\n\n"
@@ -49,7 +50,7 @@ def written() -> Callable[[Path, Mapping[str, str]], Path]:
 @pytest.fixture
 def memory(tmp_path: Path, written: Callable[[Path, Mapping[str, str]], Path]) -> Path:
     """A folder of three topics."""
-    return written(tmp_path / "memory", TOPICS)
+    return age(written(tmp_path / "memory", TOPICS))
 
 
 @pytest.fixture

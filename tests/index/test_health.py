@@ -21,6 +21,7 @@ from recall.index.health import Sample, examine
 from recall.index.inventory import Inventory, take_inventory
 from recall.store.locks import exclusive
 from recall.store.topics import Scope
+from tests.aging import age
 
 LONG_S = 60.0  # an upper bound that only a broken implementation reaches
 ENCODER = HashingEncoder(64)
@@ -37,7 +38,7 @@ def root(tmp_path: Path) -> Path:
     for number in range(12):
         write(folder, f"{number}.md", f"number {number} tells about thing{number}")
     write(folder, "long.md", LONG_BODY)
-    return folder
+    return age(folder)
 
 
 def write(folder: Path, path: str, body: str, *, title: str = "") -> Path:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from recall import Config, Memory, SyncReport
 from recall.config import EncoderConfig, IndexConfig, SearchConfig
-from recall.index.catalog import Catalog, Known
+from recall.index.catalog import Catalog
 from recall.index.collection import Collection
+from recall.index.known import Known
 from recall.index.sync import apply_words, plan, worth_merging
 from recall.store.scan import Scan, SourceFile, scan
 from recall.store.topics import Scope, Topic

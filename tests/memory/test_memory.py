@@ -2,7 +2,9 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from recall import (
 from recall.config import EncoderConfig, IndexConfig, SearchConfig
 from recall.index import flat
 from recall.index.hashing import HashingEncoder
+from recall.index.home import Home
 from recall.memory.events import Event
 from recall.store.locks import exclusive
 
@@ -68,6 +71,42 @@ def test_a_text_of_the_same_length_and_time_is_seen_when_the_file_is_another(ope
     other.replace(file)
     assert memory.recall("zebra").hits == ()
     assert ids(memory.recall("tiger")) == ["a.md"]
+
+
+def test_a_second_edit_in_the_same_tick_of_the_clock_is_seen(opened: Open, write: Write) -> None:
+    """Size, time and number of the file are those of the first edit."""
+    memory = opened()
+    second = time.time_ns() // 10**9 * 10**9  # a whole one: of a file system that counts no less
+    for word in ("zebra", "tiger", "mouse"):
+        file = write("a.md", f"{word} crossing")
+        os.utime(file, ns=(second, second))
+        assert ids(memory.recall(word)) == ["a.md"]
+        assert memory.recall(word).coverage.behind == ()
+
+
+def test_an_index_that_others_throw_away_after_every_look_is_told_of(
+    opened: Open, write: Write, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recall.index.collection._LOCK_WAIT_S", 0.0)
+    write("a.md", "zebra crossing")
+    memory = opened()
+    folder, look, locks = memory.status()[0].folder, memory._keeper.look, ExitStack()
+
+    def followed(**how: bool) -> str:
+        locks.close()
+        said = look(**how)
+        Home(root, tmp_path / "cache").open(afresh=True).close()
+        locks.enter_context(exclusive(folder / "words.lock", timeout_s=0.0))
+        return said
+
+    with locks:
+        monkeypatch.setattr(memory._keeper, "look", followed)
+        found = memory.recall("zebra")
+    assert found.hits == ()
+    assert "made anew" in found.coverage.note
+    assert found.coverage.behind == ("a.md",)
+    monkeypatch.undo()
+    assert ids(memory.recall("zebra")) == ["a.md"]
 
 
 def test_a_few_new_topics_have_their_vectors_in_the_first_answer(opened: Open, write: Write) -> None:
