@@ -84,7 +84,7 @@ class Answers:
         note = self._keeper.look(load_model=False, glances=True) if self._keeper.glances_quickly else _NOT_LOOKED
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
         answer = self._answer(query, self._settings.k, wanted, snapshots, note=note or _GLANCED)
-        self._keeper.wake()
+        self._keeper.look_soon()
         return answer
 
     def render(self, hits: Sequence[Hit]) -> str:
@@ -120,7 +120,7 @@ class Answers:
             found = search_heuristic(snapshots, cut, k, wanted=wanted)
             return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
         if coverage.embedded < coverage.topics:
-            self._keeper.wake()
+            self._keeper.want_vectors()
         hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
         found = hybrid.search(snapshots, cut, vector, k, wanted=wanted)
         return self._finished(query, found, Strategy.HYBRID, coverage, start)

@@ -23,6 +23,8 @@ _INLINE_CHUNKS: Final = 16
 # A look at the folders that takes longer than this comes after the answer of a prefetch, not before it.
 _QUICK_LOOK_S: Final = 0.02
 _QUICK_GLANCE_S: Final = 0.02
+# How many times as long as for a look the background rests before the next one that nobody waits for.
+_REST: Final = 10.0
 # How long an answer that may wait does so for others that read the folders.
 _LOOK_WAIT_S: Final = 5.0
 _VECTORS_WAIT_S: Final = 1.5
@@ -63,7 +65,7 @@ class Keeper:
         self._model = model
         self._on_report = on_report
         self._bulk = Bulk(workers, on_words=self._some_words)
-        self._stop, self._wake = threading.Event(), threading.Event()
+        self._stop, self._wake, self._hurry = threading.Event(), threading.Event(), threading.Event()
         # Set while the background is to leave the making of vectors to others.
         self._aside = threading.Event()
         self._claims, self._rounds = 0, 0
@@ -74,24 +76,36 @@ class Keeper:
         self._unread = set(self.indexes)
         self._has_words = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
+        # In a thread of their own: they may take minutes, and files go on changing.
         self._vectors_wanted = threading.Event()
-        self._vectors = threading.Thread(name="recall-vectors", daemon=True)  # one that was never started
+        self._vectors = threading.Thread(target=self._make_vectors, name="recall-vectors", daemon=True)
 
     def start(self) -> None:
         """Loads the model and indexes, in the background; from now on long work is left to processes of its own."""
         self._bulk.start(self.indexes)
         self._thread.start()
-        self._wake.set()
+        self._vectors.start()
+        self.wake()
 
     def wake(self) -> None:
-        """Has the background look again."""
+        """Has the background look again, now."""
+        self._hurry.set()
         self._wake.set()
+
+    def look_soon(self) -> None:
+        """Has the background look again, once it has rested from the last look: answers need the machine as well."""
+        self._wake.set()
+
+    def want_vectors(self) -> None:
+        """Has the background make vectors that are missing, without another look at the folders."""
+        self._vectors_wanted.set()
 
     def stop(self) -> None:
         """Ends the background work, waiting two seconds at most, and closes the indexes."""
         self._stop.set()
         self._aside.set()
-        self._wake.set()
+        self.wake()
+        self._vectors_wanted.set()
         self._end_round()
         self._bulk.end()
         until = time.monotonic() + _STOP_WAIT_S
@@ -184,7 +198,7 @@ class Keeper:
         # Words are worth more than vectors: those of the background are made afterwards.
         self._aside.set()
         self._bulk.call_off()
-        self._wake.set()
+        self.wake()
         with self._changed:
             return self._changed.wait_for(lambda: self._rounds > last or self._stop.is_set(), wait_s)
 
@@ -252,7 +266,9 @@ class Keeper:
     def _serve(self) -> None:
         while True:
             self._wake.wait()
+            self._hurry.wait(_REST * sum(self._look_s.values()))
             self._wake.clear()
+            self._hurry.clear()
             if self._stop.is_set():
                 return
             try:
@@ -272,8 +288,7 @@ class Keeper:
     def _catch_up(self) -> None:
         self._claim(0)
         self._glance_s = 0.0  # it may have been a moment of much work elsewhere
-        warming = threading.Thread(target=self._model.warm_up, name="recall-warm-up", daemon=True)
-        warming.start()
+        threading.Thread(target=self._model.warm_up, name="recall-warm-up", daemon=True).start()
         with self._reading:
             for index in self.indexes:
                 report = self._sync_words(index, _LOOK_WAIT_S)
@@ -282,19 +297,16 @@ class Keeper:
                     self._has_read(index)
                 self._on_report(report)
         self._end_round()
-        # In a thread of its own: it may take minutes, and files go on changing.
         self._vectors_wanted.set()
-        if not self._vectors.is_alive():
-            self._vectors = threading.Thread(
-                target=self._make_vectors, args=(warming,), name="recall-vectors", daemon=True
-            )
-            self._vectors.start()
 
-    def _make_vectors(self, warming: threading.Thread) -> None:
-        warming.join()
-        while self._vectors_wanted.is_set() and not self._stop.is_set():
+    def _make_vectors(self) -> None:
+        while True:
+            self._vectors_wanted.wait()
             self._vectors_wanted.clear()
+            if self._stop.is_set():
+                return
             try:
+                self._model.warm_up()
                 self._embed_all()
             except Exception:
                 if not self._stop.is_set():  # else it is the closed index that it met

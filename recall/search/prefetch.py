@@ -62,7 +62,7 @@ class Limits:
         fast_k: most hits of a fast delivery.
         budget_s: how long an initial request waits unless it says otherwise.
         hold_s: how long after the initial request a fast result is held back for an expected refined one.
-        margin_s: part of the allowed time that is kept for handing over; more where waits have ended late.
+        margin_s: part of the allowed time that is kept for handing over; so much more as waits have ended late.
     """
 
     fast_k: int = FAST_K
@@ -142,7 +142,7 @@ class Prefetch:
         """
         now = self._note_asked()
         budget_s = self._limits.budget_s if timeout_s is None else timeout_s
-        deadline = now + max(0.0, budget_s - max(self._limits.margin_s, self._lateness.seconds))
+        deadline = now + max(0.0, budget_s - self._limits.margin_s - self._lateness.seconds)
         end = deadline + self._limits.margin_s
         if not self._wait(min(deadline, now + self._limits.hold_s)):
             self._stop_holding(end)

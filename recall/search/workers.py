@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _IDLE_S = 30.0  # an idle thread goes home after this long, so that a forgotten lane is collected
-_FADING = 0.98
-_MOST_LATE_S = 0.03
+_FADING = 0.995
+_MOST_LATE_S = 0.04
 _BACKLOG = 8  # jobs that may wait; beyond it the oldest one gives way to the newest
 
 
@@ -243,7 +243,7 @@ class Lane:
 class Lateness:
     """By how much waits ended late: by a few ms on a busy machine, or where a thread of the host computes.
 
-    Of late waits the latest counts, for some fifty waits to come.
+    Of late waits the latest counts, for some two hundred waits to come.
     """
 
     def __init__(self) -> None:
@@ -251,7 +251,7 @@ class Lateness:
 
     @property
     def seconds(self) -> float:
-        """By how much the next wait may well end late; 0.03 at most."""
+        """By how much the next wait may well end late; 0.04 at most."""
         return min(self._seconds, _MOST_LATE_S)
 
     def note(self, seconds: float) -> None:
