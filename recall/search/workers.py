@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 _IDLE_S = 30.0  # an idle thread goes home after this long, so that a forgotten lane is collected
-_FADING = 0.995
+_FADING = 0.98
 _MOST_LATE_S = 0.04
 _BACKLOG = 8  # jobs that may wait; beyond it the oldest one gives way to the newest
 
