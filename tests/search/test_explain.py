@@ -223,11 +223,12 @@ def test_what_the_filter_kept_away_is_named_with_the_filter(scopes: list[Collect
     }
 
 
-def test_a_topic_that_was_found_and_is_no_hit_has_changed_since(scopes: list[Collection]) -> None:
+@pytest.mark.parametrize("k", [1, 5])
+def test_a_topic_that_was_found_and_is_no_hit_has_changed_since(scopes: list[Collection], k: int) -> None:
     write(scopes[0], "a.md", "zebra crossing")
     snapshots = in_step(scopes)
     hybrid, vector = Hybrid(products, FLOOR, ENCODER.fingerprint), ENCODER.encode_query("zebra")
-    found = explain(Recall("zebra"), Question("zebra", 5, ALL, snapshots, vector, hybrid, ENCODER.chunk_tokens))
+    found = explain(Recall("zebra"), Question("zebra", k, ALL, snapshots, vector, hybrid, ENCODER.chunk_tokens))
     assert whys(found) == {"a.md": Why.CHANGED}
     assert found.silence is Silence.CHANGED
     assert found.why_nothing() == "what fitted has changed or gone since it was indexed: a.md"
