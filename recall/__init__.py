@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recall.index.sync import SyncReport
     from recall.memory.events import RecallEvent
     from recall.memory.memory import Memory, RootStatus
-    from recall.search.explain import Explanation
+    from recall.search.explanation import Explanation
     from recall.search.prefetch import Delivery, Prefetch, PrefetchEvent
     from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
     from recall.store.layout import Layout
@@ -53,7 +53,7 @@ _HOMES = {
     "recall.index.sync": ("SyncReport",),
     "recall.memory.events": ("RecallEvent",),
     "recall.memory.memory": ("Memory", "RootStatus"),
-    "recall.search.explain": ("Explanation",),
+    "recall.search.explanation": ("Explanation",),
     "recall.search.prefetch": ("Delivery", "Prefetch", "PrefetchEvent"),
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
     "recall.store.layout": ("Layout",),

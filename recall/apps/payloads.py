@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.turn import Turn
     from recall.index.sync import SyncReport
     from recall.search.delivery import Delivery, PrefetchEvent
-    from recall.search.explain import Explanation
+    from recall.search.explanation import Explanation
     from recall.search.types import Coverage, Hit, Recall
     from recall.store.layout import Located, Place
 

@@ -17,7 +17,7 @@ from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_
 from recall.search.types import Coverage, Filter, Hit, Recall, Strategy
 
 if TYPE_CHECKING:  # most answers are not explained
-    from recall.search.explain import Explanation
+    from recall.search.explanation import Explanation
 
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0

@@ -32,7 +32,7 @@ from recall.store.traces import LIBRARY, Origin, Trace
 
 if TYPE_CHECKING:  # a recall has no need of them
     from recall.memory.doctor import RootHealth, RootMending
-    from recall.search.explain import Explanation
+    from recall.search.explanation import Explanation
 
 logger = logging.getLogger(__name__)
 
@@ -249,7 +249,7 @@ class Memory:
         Raises:
             ValueError: no such type or scope.
         """
-        from recall.search.explain import Explanation, Silence
+        from recall.search.explanation import Explanation, Silence
 
         wanted = _filter(exclude, types, scopes)
         k = self.config.search.k if k is None else k

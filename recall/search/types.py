@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recall.store.topics import MemoryType, Scope, Topic
 
 if TYPE_CHECKING:  # only an explanation needs it
-    from recall.search.explain import Evidence
+    from recall.search.explanation import Evidence
 
 
 class Strategy(StrEnum):
@@ -86,7 +86,7 @@ class Hit:
 
     def explain(self) -> tuple[str, ...]:
         """Why it was found, in sentences; those of `Memory.explain` also name the words and quote the text."""
-        from recall.search.explain import sentences
+        from recall.search.explanation import sentences
 
         return sentences(self)
 

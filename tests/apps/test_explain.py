@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from recall.apps import render
-from recall.search.explain import Evidence, Explanation, Rejected, Silence, Why, Word
+from recall.search.explanation import Evidence, Explanation, Rejected, Silence, Why, Word
 from recall.search.types import Hit, Recall
 from recall.store.topics import Scope, parse_topic
 

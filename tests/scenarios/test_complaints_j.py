@@ -10,7 +10,7 @@ import pytest
 
 from recall import Config, Memory, Strategy
 from recall.config import EncoderConfig
-from recall.search.explain import Silence
+from recall.search.explanation import Silence
 
 Write = Callable[..., Path]
 Open = Callable[..., Memory]

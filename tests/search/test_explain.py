@@ -9,7 +9,8 @@ from recall.index.collection import Collection
 from recall.index.flat import products
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
-from recall.search.explain import Explanation, Field, Question, Silence, Why, explain
+from recall.search.explain import Question, explain
+from recall.search.explanation import Explanation, Field, Silence, Why
 from recall.search.retriever import ALL, Hybrid, search_heuristic
 from recall.search.types import Filter, Hit, Recall, Strategy
 from recall.search.weights import WORD_WEIGHT, WORDS_ALONE
