@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from recall.index.sync import SyncReport
     from recall.memory.events import RecallEvent
     from recall.memory.memory import Memory, RootStatus
+    from recall.search.explanation import Explanation
     from recall.search.prefetch import Delivery, Prefetch, PrefetchEvent
     from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
     from recall.store.layout import Layout
@@ -52,6 +53,7 @@ _HOMES = {
     "recall.index.sync": ("SyncReport",),
     "recall.memory.events": ("RecallEvent",),
     "recall.memory.memory": ("Memory", "RootStatus"),
+    "recall.search.explanation": ("Explanation",),
     "recall.search.prefetch": ("Delivery", "Prefetch", "PrefetchEvent"),
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
     "recall.store.layout": ("Layout",),
@@ -69,6 +71,7 @@ __all__ = [
     "Encoder",
     "EncoderError",
     "Entry",
+    "Explanation",
     "Hit",
     "IndexFormatError",
     "Layout",

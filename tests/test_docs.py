@@ -132,6 +132,14 @@ def test_the_example_of_an_examination_has_the_form_that_is_printed(answers: Map
     assert_same_form(json.loads(example), json.loads(result.stdout), "")
 
 
+def test_the_example_of_an_explanation_has_the_form_that_is_printed(answers: Mapping[str, list[str]]) -> None:
+    example = re.findall(r"```json\n(.*?)```", SECTIONS["search"], re.DOTALL)[1]
+    for more in ((), ("--exclude", "a")):  # a hit, and a topic that is kept away
+        result = CliRunner().invoke(cli, ["search", "--explain", *more, *answers["search"][1:]])
+        assert result.exit_code == 0, result.output
+        assert_same_form(json.loads(example), json.loads(result.stdout)["explanation"], "")
+
+
 # --- settings
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # each command loads what it needs, so that help comes at onc
     from recall.config import Config
     from recall.memory.memory import Memory, RootStatus
     from recall.search.types import Recall
+    from recall.store.traces import Origin
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,34 +52,44 @@ def cli(verbose: bool) -> None:
 @click.option("--type", "types", multiple=True, type=click.Choice(KINDS), help="A kind that is wanted; repeatable.")
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Whose memory; repeatable.")
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print the Relevant Memory block and nothing else.")
+@click.option("--explain", "explained", is_flag=True, help="Say why these, why others not, and why nothing.")
 @memory_options
 def search(
-    opening: Opening, words: Sequence[str], only_prompt: bool, k: int | None, exclude: Sequence[str], **wanted: Any
+    opening: Opening, words: Sequence[str], only_prompt: bool, explained: bool, exclude: Sequence[str], **asked: Any
 ) -> None:
     """Answer a query; `-` reads it from stdin."""
     start = time.perf_counter()
-    query, excluded, note = query_of(words), _ids(exclude), ""
-    with_prompt = only_prompt or opening.as_json
+    query, note, explanation = query_of(words), "", None
+    asked["exclude"] = _ids(exclude)
     recall = None
-    if not any(wanted.values()):
-        recall = opening.quick(query, k=k, exclude=excluded, with_prompt=with_prompt)
+    if not (explained or asked["types"] or asked["scopes"]):
+        with_prompt = only_prompt or opening.as_json
+        recall = opening.quick(query, k=asked["k"], exclude=asked["exclude"], with_prompt=with_prompt)
     if recall is None:
-        from recall.store.traces import Origin
-
         with opening.memory() as memory:
-            recall = memory.recall(query, k=k, exclude=excluded, origin=Origin("cli"), **wanted)
+            if explained:
+                explanation = memory.explain(query, **asked)
+                recall = explanation.recall
+            else:
+                recall = memory.recall(query, **asked, origin=_origin())
             note = _note(memory, recall)
     total_s = time.perf_counter() - start
     if opening.as_json:
         from recall.apps import payloads
 
-        emit(payloads.search(recall, note=note, total_s=total_s))
+        emit(payloads.search(recall, note=note, total_s=total_s, explanation=explanation))
     elif only_prompt:
         click.echo(recall.prompt, nl=False)
     else:
         from recall.apps import render
 
-        show(render.search(recall, note=note, total_s=total_s))
+        show(render.search(recall, note=note, total_s=total_s, explanation=explanation))
+
+
+def _origin() -> Origin:
+    from recall.store.traces import Origin
+
+    return Origin("cli")
 
 
 def _ids(names: Sequence[str]) -> frozenset[str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.turn import Turn
     from recall.index.sync import SyncReport
     from recall.search.delivery import Delivery, PrefetchEvent
+    from recall.search.explanation import Explanation
     from recall.search.types import Coverage, Hit, Recall
     from recall.store.layout import Located, Place
 
@@ -82,7 +83,7 @@ def coverage(covered: Coverage) -> Payload:
     return asdict(covered)
 
 
-def search(recall: Recall, *, note: str, total_s: float) -> Payload:
+def search(recall: Recall, *, note: str, total_s: float, explanation: Explanation | None = None) -> Payload:
     """The answer of `recall search`."""
     return {
         "query": recall.query[:QUERY_SHOWN],
@@ -93,6 +94,36 @@ def search(recall: Recall, *, note: str, total_s: float) -> Payload:
         "note": note,
         "search_ms": milliseconds(recall.duration_s),
         "total_ms": milliseconds(total_s),
+        "explanation": explanation and _explanation(explanation),
+    }
+
+
+def _explanation(given: Explanation) -> Payload:
+    return {
+        "floor": given.floor,
+        "hits": [_evidence(one) for one in given.recall.hits],
+        "rejected": [
+            {"why": other.why, "reason": other.reason, "score": round(other.hit.score, 6), **_evidence(other.hit)}
+            for other in given.rejected
+        ],
+        "unmatched": list(given.unmatched),
+        "silence": given.silence,
+        "why_nothing": given.why_nothing(),
+    }
+
+
+def _evidence(found: Hit) -> Payload:
+    evidence = found.evidence
+    return {
+        "id": found.topic.id,
+        "sentences": list(found.explain()),
+        "words": [
+            {"text": word.text, "fields": list(word.fields), "value": round(word.value, 6)}
+            for word in (evidence.words if evidence else ())
+        ],
+        "bonus": evidence.bonus if evidence else 0,
+        "passage": evidence.passage if evidence else "",
+        "chunks": evidence.chunks if evidence else 0,
     }
 
 

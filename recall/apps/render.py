@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.turn import Turn
     from recall.index.sync import SyncReport
     from recall.search.delivery import Delivery, PrefetchEvent
+    from recall.search.explanation import Explanation
     from recall.search.types import Coverage, Hit, Recall
 
 Lines = Iterator[Line]
@@ -54,15 +55,19 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def search(recall: Recall, *, note: str, total_s: float) -> Lines:
+def search(recall: Recall, *, note: str, total_s: float, explanation: Explanation | None = None) -> Lines:
     """What `recall search` prints."""
     if not recall.query.strip():
         yield Line.of(("blank query: nothing was searched", "yellow"))
         return
     for rank, hit in enumerate(recall.hits, start=1):
         yield from _hit(rank, hit)
+        for sentence in hit.explain() if explanation else ():
+            yield Line.of(" " * 11, (clean(sentence), "dim"))
     if not recall.hits:
         yield Line.of((NOTHING_FITS, "yellow"))
+    if explanation:
+        yield from _beside(explanation)
     times = f"{_ms(recall.duration_s)} search, {_ms(total_s)} in all"
     yield Line.of((f"{recall.strategy}; {_covered(recall.coverage)}; {times}", "dim"))
     yield from notes(_behind(recall.coverage), recall.coverage.note, note)
@@ -77,6 +82,19 @@ def _hit(rank: int, hit: Hit) -> Lines:
     for text, style in about:
         if text:
             yield Line.of(" " * 11, (clean(text), style))
+
+
+def _beside(explanation: Explanation) -> Lines:
+    """Why nothing came, and what came close."""
+    if explanation.silence:
+        yield Line.of(("why: ", "yellow"), clean(explanation.why_nothing()))
+    for other in explanation.rejected:
+        yield Line.of((f" -  {other.hit.score:.3f}  ", "dim"), clean(other.hit.topic.id), f": {clean(other.reason)}")
+        yield Line.of(" " * 11, (clean("; ".join(other.hit.explain()[:2])), "dim"))
+    if words := explanation.unmatched[:_SHOWN]:
+        more = len(explanation.unmatched) - len(words)
+        named = ", ".join(map(clean, words)) + (f" and {more:,} more" if more else "")
+        yield Line.of((f"in no topic: {named}", "dim"))
 
 
 def _covered(coverage: Coverage) -> str:

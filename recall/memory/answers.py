@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from recall.config import SearchConfig
 from recall.context.prompt import relevant_memory
+from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
 from recall.memory.events import Event, RecallEvent
 from recall.memory.keeper import ANEW, Keeper
@@ -15,11 +16,28 @@ from recall.search.current import behind, current, marked
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
 from recall.search.types import Coverage, Filter, Hit, Recall, Strategy
 
+if TYPE_CHECKING:  # most answers are not explained
+    from recall.search.explanation import Explanation
+
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
 _LOOKS: Final = 3
 _NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
 _GLANCED: Final = "the folder takes long to look at: files that were edited in place are read after this answer"
+
+
+class _State(NamedTuple):
+    """What an answer is made from.
+
+    Attributes:
+        snapshots: the indexes.
+        note: what could not be done before.
+        behind: ids of topics that changed and could not be read before.
+    """
+
+    snapshots: Sequence[Snapshot]
+    note: str = ""
+    behind: Sequence[str] = ()
 
 
 class Answers:
@@ -50,9 +68,21 @@ class Answers:
 
     def full(self, query: str, k: int, wanted: Filter) -> Recall:
         """Reads what changed, loads the model if need be, then searches by words and meaning."""
-        return self._after_look(query, k, wanted, load_model=True)
+        return self._answer(query, k, wanted, self._looked(load_model=True))
 
-    def _after_look(self, query: str, k: int, wanted: Filter, *, load_model: bool) -> Recall:
+    def explain(self, query: str, k: int, wanted: Filter) -> "Explanation":
+        """What `full` answers, and why."""
+        from recall.search.explain import Question, explain
+
+        state = self._looked(load_model=True)
+        recall = self._answer(query, k, wanted, state)
+        cut, encoder = bounded(query), self._model.encoder
+        vector = self._vector(cut, state)  # the model remembers it
+        tokens = encoder.chunk_tokens if encoder else 0
+        return explain(recall, Question(cut, k, wanted, state.snapshots, vector, self._hybrid(vector), tokens))
+
+    def _looked(self, *, load_model: bool) -> _State:
+        """What is there to answer from, once what changed has been read."""
         note, snapshots = ANEW, list[Snapshot]()
         for number in range(_LOOKS):
             # Who waited for the vectors of a process that makes everything anew may find the next one at it.
@@ -62,8 +92,7 @@ class Answers:
                 break
         else:
             note = ANEW  # others throw the index away again and again
-        missed = behind(self._keeper.indexes) if note else ()
-        return self._answer(query, k, wanted, snapshots, note=note, behind=missed)
+        return _State(snapshots, note, behind(self._keeper.indexes) if note else ())
 
     def quick(self, query: str, wanted: Filter) -> Recall:
         """The fast search of a prefetch: words alone, from what is indexed."""
@@ -80,10 +109,10 @@ class Answers:
         if not query.strip():
             return Recall(query)
         if self._keeper.looks_quickly:
-            return self._after_look(query, self._settings.k, wanted, load_model=False)
+            return self._answer(query, self._settings.k, wanted, self._looked(load_model=False))
         note = self._keeper.look(load_model=False, glances=True) if self._keeper.glances_quickly else _NOT_LOOKED
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
-        answer = self._answer(query, self._settings.k, wanted, snapshots, note=note or _GLANCED)
+        answer = self._answer(query, self._settings.k, wanted, _State(snapshots, note or _GLANCED))
         self._keeper.look_soon()
         return answer
 
@@ -91,39 +120,29 @@ class Answers:
         """The Relevant Memory block of the hits."""
         return relevant_memory(hits, now=self._clock(), max_tokens=self._settings.prompt_tokens)
 
-    def _answer(
-        self,
-        query: str,
-        k: int,
-        wanted: Filter,
-        snapshots: Sequence[Snapshot],
-        *,
-        note: str = "",
-        behind: Sequence[str] = (),
-    ) -> Recall:
-        """Words and meaning; the founding heuristic where there is no vector of the query.
-
-        Args:
-            query: what is asked.
-            k: most hits.
-            wanted: which topics may be found.
-            snapshots: where they are looked for.
-            note: what could not be done before.
-            behind: ids of topics that changed and could not be read before.
-        """
+    def _answer(self, query: str, k: int, wanted: Filter, state: _State) -> Recall:
+        """Words and meaning; the founding heuristic where there is no vector of the query."""
         start = time.perf_counter()
         cut = bounded(query)
-        vector = self._model.query(cut) if any(map(len, snapshots)) else None
-        coverage = replace(self._coverage(snapshots, note), behind=tuple(behind))
-        encoder = self._model.encoder
-        if vector is None or encoder is None:
-            found = search_heuristic(snapshots, cut, k, wanted=wanted)
+        vector = self._vector(cut, state)
+        coverage = replace(self._coverage(state.snapshots, state.note), behind=tuple(state.behind))
+        hybrid = self._hybrid(vector)
+        if hybrid is None:
+            found = search_heuristic(state.snapshots, cut, k, wanted=wanted)
             return self._finished(query, found, Strategy.HEURISTIC, coverage, start)
         if coverage.embedded < coverage.topics:
             self._keeper.want_vectors()
-        hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
-        found = hybrid.search(snapshots, cut, vector, k, wanted=wanted)
+        found = hybrid.search(state.snapshots, cut, vector, k, wanted=wanted)
         return self._finished(query, found, Strategy.HYBRID, coverage, start)
+
+    def _vector(self, cut: str, state: _State) -> Vector | None:
+        return self._model.query(cut) if any(map(len, state.snapshots)) else None
+
+    def _hybrid(self, vector: Vector | None) -> Hybrid | None:
+        encoder = self._model.encoder
+        if vector is None or encoder is None:
+            return None
+        return Hybrid(self._model.products, self._floor, encoder.fingerprint)
 
     @property
     def _floor(self) -> float:

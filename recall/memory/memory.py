@@ -30,8 +30,9 @@ from recall.store.layout import Layout, Located
 from recall.store.topics import MemoryType, Scope, Topic
 from recall.store.traces import LIBRARY, Origin, Trace
 
-if TYPE_CHECKING:  # a recall has no need of the doctor
+if TYPE_CHECKING:  # a recall has no need of them
     from recall.memory.doctor import RootHealth, RootMending
+    from recall.search.explanation import Explanation
 
 logger = logging.getLogger(__name__)
 
@@ -216,7 +217,7 @@ class Memory:
         Raises:
             ValueError: no such type or scope.
         """
-        wanted = Filter(frozenset(exclude), frozenset(map(MemoryType, types)), frozenset(map(Scope, scopes)))
+        wanted = _filter(exclude, types, scopes)
         k = self.config.search.k if k is None else k
         if not query.strip() or k <= 0:
             return Recall(query)
@@ -224,6 +225,37 @@ class Memory:
         if origin is not None:
             self._tracer.record(recall, origin)
         return recall
+
+    def explain(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        exclude: Collection[str] = (),
+        types: Collection[MemoryType | str] = (),
+        scopes: Collection[Scope | str] = (),
+    ) -> "Explanation":
+        """What `recall` answers, and why: what each hit's score is made of, what came close, why nothing came.
+
+        Takes several searches, and leaves no trace.
+
+        Args:
+            query: as for `recall`, like the others.
+            k: most hits; None takes `search.k`.
+            exclude: ids of topics that may not be found.
+            types: kinds of memory that are wanted; none given, all are.
+            scopes: whose memory is wanted; none given, everybody's.
+
+        Raises:
+            ValueError: no such type or scope.
+        """
+        from recall.search.explanation import Explanation, Silence
+
+        wanted = _filter(exclude, types, scopes)
+        k = self.config.search.k if k is None else k
+        if not query.strip() or k <= 0:
+            return Explanation(Recall(query), silence=Silence.NOT_ASKED)
+        return self._answers.explain(query, k, wanted)
 
     def prefetch(self, query: str, *, exclude: Collection[str] = (), origin: Origin | None = LIBRARY) -> Prefetch:
         """Starts a recall and returns at once; `first()` then takes at most its budget.
@@ -373,6 +405,10 @@ class Memory:
             self._on_event(event)
         except Exception:
             logger.warning("on_event failed", exc_info=True)
+
+
+def _filter(exclude: Collection[str], types: Collection[MemoryType | str], scopes: Collection[Scope | str]) -> Filter:
+    return Filter(frozenset(exclude), frozenset(map(MemoryType, types)), frozenset(map(Scope, scopes)))
 
 
 def _size(folder: Path) -> int:

@@ -76,6 +76,29 @@ def word_coverage(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.
     It is BM25 over the greatest sum that the query could reach, times 1 / 0.6; word statistics are taken over all
     snapshots together.
     """
+    return [
+        np.bincount(found.positions, found.shares, len(snapshot)).astype(np.float64, copy=False)
+        for found, snapshot in zip(word_shares(snapshots, query), snapshots, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """What each word of a query adds to F in one snapshot; parallel arrays, one place a word and topic that holds it.
+
+    Attributes:
+        words: numbers of the words, in the order of `text.tokens.terms`.
+        positions: of the topics.
+        shares: parts of F.
+    """
+
+    words: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+
+def word_shares(snapshots: Sequence[Snapshot], query: str) -> list[Shares]:
+    """The parts that `word_coverage` adds up, for each snapshot."""
     words = list(terms(query))
     total = sum(map(len, snapshots))
     average = sum(float(snapshot.lengths.sum()) for snapshot in snapshots) / max(total, 1)
@@ -85,10 +108,10 @@ def word_coverage(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.
     )
     idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
     greatest = FULL_SHARE * (K1 + 1) * float(idf.sum())
-    if greatest <= 0 or average <= 0:
-        return [np.zeros(len(snapshot)) for snapshot in snapshots]
+    weights = idf / greatest if greatest > 0 and average > 0 else np.zeros(len(words))
     return [
-        _bm25(part, idf / greatest, snapshot.lengths, average) for part, snapshot in zip(found, snapshots, strict=True)
+        Shares(part.words, part.positions, _bm25(part, weights, snapshot.lengths, average or 1.0))
+        for part, snapshot in zip(found, snapshots, strict=True)
     ]
 
 
@@ -126,6 +149,5 @@ def _bm25(
     found: _Occurrences, weights: NDArray[np.float64], lengths: NDArray[np.float64], average: float
 ) -> NDArray[np.float64]:
     norm = K1 * (1 - B + B * lengths[found.positions] / average)
-    parts = weights[found.words] * found.counts * (K1 + 1) / (found.counts + norm)
-    sums: NDArray[np.float64] = np.bincount(found.positions, parts, len(lengths)).astype(np.float64, copy=False)
-    return sums
+    shares: NDArray[np.float64] = weights[found.words] * found.counts * (K1 + 1) / (found.counts + norm)
+    return shares

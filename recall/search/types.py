@@ -5,8 +5,12 @@ Words that the founding documents fix (strategies, phases, drop reasons) are the
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from recall.store.topics import MemoryType, Scope, Topic
+
+if TYPE_CHECKING:  # only an explanation needs it
+    from recall.search.explanation import Evidence
 
 
 class Strategy(StrEnum):
@@ -70,6 +74,7 @@ class Hit:
         cosine: best cosine of the query with a chunk of the topic, None where no vector took part.
         lexical: share of the query's information that the topic's words cover (F of the fusion), None likewise.
         chunk: number of the best chunk, 0 for a topic of one chunk.
+        evidence: the words and the text behind the score; None unless an explanation was asked for.
     """
 
     topic: Topic
@@ -77,6 +82,13 @@ class Hit:
     cosine: float | None = None
     lexical: float | None = None
     chunk: int = 0
+    evidence: "Evidence | None" = None
+
+    def explain(self) -> tuple[str, ...]:
+        """Why it was found, in sentences; those of `Memory.explain` also name the words and quote the text."""
+        from recall.search.explanation import sentences
+
+        return sentences(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ def test_e30_a_text_whose_vector_is_no_number_is_found_by_its_words_and_reported
     assert list(memory.status()[0].problems) == ["poison.md"]
     found = memory.recall("poison sleeps")
     assert found.hits[0].topic.id == "poison.md"
+    assert "stand in for a vector" in memory.explain("poison sleeps").recall.hits[0].explain()[0]
     assert all(math.isfinite(hit.score) for hit in found.hits)
     scores = {hit.topic.id: hit.score for hit in memory.recall("zebra sleeps").hits}
     healthy.reindex(full=True)

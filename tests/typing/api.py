@@ -12,6 +12,7 @@ from recall import (
     Delivery,
     Drop,
     Encoder,
+    Explanation,
     Hit,
     Memory,
     MemoryType,
@@ -83,6 +84,12 @@ assert_type(hit.cosine, float | None)
 assert_type(hit.topic.scope, Scope)
 assert_type(hit.topic.type, MemoryType | None)
 assert_type(hit.topic.links, tuple[str, ...])
+
+why = memory.explain("query", k=3, exclude=["a.md"], types=["user"], scopes=[Scope.USER])
+assert_type(why, Explanation)
+assert_type(why.recall, Recall)
+assert_type(why.why_nothing(), str)
+assert_type(hit.explain(), tuple[str, ...])
 
 memory.recall("query", 3)  # type: ignore[call-arg]  # k goes by name
 memory.recall(b"query")  # type: ignore[arg-type]  # text, not bytes
