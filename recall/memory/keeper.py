@@ -28,7 +28,7 @@ _REST: Final = 10.0
 # How long an answer that may wait does so for others that read the folders.
 _LOOK_WAIT_S: Final = 5.0
 _VECTORS_WAIT_S: Final = 1.5
-_STOP_WAIT_S: Final = 2.0
+_STOP_WAIT_S: Final = 0.7
 # Rounds of the background that an answer waits for: the one under way may have begun before the files changed.
 _LOOKS: Final = 3
 # To read so many takes few of the milliseconds that an answer has.
@@ -101,7 +101,7 @@ class Keeper:
         self._vectors_wanted.set()
 
     def stop(self) -> None:
-        """Ends the background work, waiting two seconds at most, and closes the indexes."""
+        """Ends the background work, waiting less than a second, and closes the indexes."""
         self._stop.set()
         self._aside.set()
         self.wake()

@@ -68,7 +68,7 @@ class Limits:
     fast_k: int = FAST_K
     budget_s: float = INITIAL_WAIT_S
     hold_s: float = 0.07
-    margin_s: float = 0.01
+    margin_s: float = 0.012
 
 
 @dataclass(slots=True)

@@ -243,7 +243,7 @@ class Lane:
 class Lateness:
     """By how much waits ended late: by a few ms on a busy machine, or where a thread of the host computes.
 
-    Of late waits the latest counts, for some two hundred waits to come.
+    Of late waits the latest counts, for some fifty waits to come.
     """
 
     def __init__(self) -> None:
