@@ -23,7 +23,7 @@ class SearchConfig:
         budget_ms: how long `Prefetch.first()` may take.
         hold_ms: how long a quick result waits for a better one, counted from `first()`.
         fast_k: topics in a quick result.
-        floor: fused score below which a hit is taken for chance; None takes the model's own.
+        floor: how well the best topic must fit a query for anything to be found; None takes the model's own.
         prompt_tokens: estimated tokens that the Relevant Memory block may have.
     """
 

@@ -61,7 +61,7 @@ class Evaluation:
         injected: likewise when deliveries were judged, else empty.
         topics: topics that took part, over all scopes.
         unknown: relevant ids that no topic has.
-        floor: fused score that a hit had to reach, None without one.
+        floor: how well the best topic had to fit, None without one.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -78,7 +78,7 @@ class Way:
     Attributes:
         ranking: what the topics are ranked by.
         delivered: judge what a prefetch injects in a turn with tools instead of what a recall finds.
-        with_floor: drop hits below the floor, as in use; DENSE and WORDS never do.
+        with_floor: say nothing below the floor, as in use; DENSE and WORDS never do.
     """
 
     ranking: Ranking = Ranking.HYBRID

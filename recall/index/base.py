@@ -34,7 +34,7 @@ class Encoder(Protocol):
         fingerprint: changes whenever the same text could get another vector (weights, prefixes, dimension, head).
         dim: length of a vector.
         chunk_tokens: estimated tokens (text.chunks) that a text should have at most.
-        floor: fused score (search.fusion) below which a hit is taken for chance.
+        floor: how well the best topic must fit a query for anything to be found (search.weights.fit).
     """
 
     @property

@@ -25,7 +25,7 @@ class HashingEncoder:
         self.name = "hashing"
         self.fingerprint = f"hashing-2-{dim}"
         self.chunk_tokens = 430
-        self.floor = 0.3
+        self.floor = 0.25
         self.recipe = EncoderConfig(model="hashing") if dim == _DIM else None
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:

@@ -46,7 +46,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         end_token: id that closes a text that was cut.
         query_prefix: put before a query.
         document_prefix: put before a document.
-        floor: fused score below which a hit is taken for chance (search.fusion).
+        floor: how well the best topic must fit a query for anything to be found (search.weights.fit).
     """
 
     name: str
@@ -59,7 +59,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     end_token: int
     query_prefix: str = ""
     document_prefix: str = ""
-    floor: float = 0.25
+    floor: float = 0.195
 
 
 def models_folder() -> Path:

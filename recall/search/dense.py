@@ -17,6 +17,10 @@ from recall.index.snapshot import Snapshot
 
 _LIKELY_ROWS: Final = 256
 _DEEPER: Final = 8
+_SAMPLE: Final = 512
+# What an unrelated topic shows on average, and how many topics it counts as: of few, one right answer is much.
+_UNRELATED: Final = 0.06
+_SUPPOSED: Final = 10
 # When one topic in so many is allowed, comparing those alone is faster than searching among the others.
 _FEW: Final = 16
 
@@ -80,6 +84,20 @@ def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) ->
     chunks = np.repeat(start - begin, sizes) + np.arange(sizes.sum())
     scores = snapshot.rows[snapshot.chunk_row[chunks]] @ vector
     return Near(positions, np.fmax.reduceat(scores, begin))
+
+
+def usual_cosine(snapshot: Snapshot, vector: Vector, near: Near) -> float:
+    """What any topic of the snapshot shows with this query, whether it has to do with it or not.
+
+    Args:
+        snapshot: where was looked.
+        vector: the query, shape (dim,).
+        near: what was compared; where codes chose it, others are taken.
+    """
+    if snapshot.tier is not None:
+        near = cosines(snapshot, vector, np.unique(np.linspace(0, len(snapshot) - 1, _SAMPLE).astype(np.int64)))
+    found = near.cosines[~np.isnan(near.cosines)]
+    return (float(found.sum(dtype=np.float64)) + _UNRELATED * _SUPPOSED) / (len(found) + _SUPPOSED)
 
 
 def _likely(

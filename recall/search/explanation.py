@@ -100,7 +100,8 @@ class Explanation:
 
     Attributes:
         recall: the answer; its hits carry their evidence.
-        floor: score below which a topic is taken for chance; None where only words are counted, of which one is enough.
+        floor: how well the best topic must fit for anything to be found; None where only words are counted, of which
+            one is enough.
         rejected: what came close, best first: five that were filtered and five others at most.
         unmatched: words of the query that no wanted topic holds.
         silence: why nothing came; None when something did.
@@ -116,7 +117,9 @@ class Explanation:
         """Why nothing came, in a sentence; "" when something did."""
         nearest = next((other.hit for other in self.rejected if other.why is Why.BELOW_FLOOR), None)
         floor = f"the floor of {self.floor:.3f}" if self.floor is not None else "a floor"
-        reaches = f"{floor}; the nearest is {nearest.topic.id} with {nearest.score:.3f}" if nearest else floor
+        reaches = (
+            f"{floor}; the nearest is {nearest.topic.id}, which fits by {nearest.fit or 0:.3f}" if nearest else floor
+        )
         match self.silence:
             case None:
                 return ""
@@ -164,7 +167,8 @@ def _sum(hit: Hit) -> str:
         return f"{hit.score:.0f} points{extra}"
     if hit.cosine is None:
         return f"{hit.score:.3f} = {WORDS_ALONE:g} x words {hit.lexical:.3f}, which stand in for a vector as well"
-    return f"{hit.score:.3f} = cosine {hit.cosine:.3f} + {WORD_WEIGHT:g} x words {hit.lexical:.3f}"
+    parts = f"cosine {hit.cosine:.3f} + {WORD_WEIGHT:g} x words {hit.lexical:.3f}"
+    return f"{hit.score:.3f} = {parts}; fits by {hit.fit or 0:.3f}"
 
 
 def _named(words: Sequence[Word], *, points: bool) -> str:

@@ -1,4 +1,4 @@
-"""Words and meaning on one absolute scale: score = cosine + 0.4 F.
+"""Words and meaning on one absolute scale: score = cosine + 0.5 F.
 
 F is BM25 divided by what the query could reach at most. Ranks and min-max scaling lose up to .3 of nDCG across
 languages, because one chance word then counts as a full match; an absolute scale also lets a floor say that nothing
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
-from recall.search.dense import best_chunks, near_topics
-from recall.search.weights import WORD_WEIGHT, WORDS_ALONE
+from recall.search.dense import best_chunks, near_topics, usual_cosine
+from recall.search.lexical import Words
+from recall.search.weights import WORD_WEIGHT, WORDS_ALONE, fit, fit_by_words
 
 # Where codes choose what is compared, so many of the best by words are compared as well.
 _BY_WORDS: Final = 256
@@ -31,6 +32,8 @@ class Scored:
         cosine: None when it has no vector.
         coverage: F.
         chunk: number of the best chunk.
+        matched: how many different words of the query it holds, function words apart.
+        fit: how well it fits the query (search.weights).
     """
 
     score: float
@@ -38,11 +41,13 @@ class Scored:
     cosine: float | None
     coverage: float
     chunk: int
+    matched: int
+    fit: float
 
 
 def fuse(
     snapshot: Snapshot,
-    coverage: NDArray[np.float64],
+    words: Words,
     vector: Vector | None,
     k: int,
     *,
@@ -55,18 +60,19 @@ def fuse(
 
     Args:
         snapshot: where to look.
-        coverage: F of each topic, shape (n,).
+        words: what the words of the query say of its topics.
         vector: the query, shape (dim,); None or all zero when only words can judge.
         k: topics wanted.
         allowed: which topics may be found, shape (n,).
         products: of rows and a vector.
     """
-    cosines = np.full(len(snapshot), np.nan)
+    cosines, usual, coverage = np.full(len(snapshot), np.nan), 0.0, words.coverage
     scores = np.where(allowed & (coverage > 0), WORDS_ALONE * coverage, -np.inf)
     if vector is not None and vector.any() and len(snapshot.chunk_row):
         by_words = largest(np.where(allowed, coverage, 0.0), max(_BY_WORDS, k), above=0.0) if snapshot.tier else _NONE
         near = near_topics(snapshot, vector, allowed=allowed, others=by_words, k=k, products=products)
         cosines[near.positions] = near.cosines
+        usual = usual_cosine(snapshot, vector, near)
         has_cosine = allowed & ~np.isnan(cosines)
         if snapshot.tier is not None:  # what has a vector and was not compared is not judged by its words alone
             scores[snapshot.chunk_owner] = -np.inf
@@ -75,9 +81,16 @@ def fuse(
     ranked = sorted(best.tolist(), key=lambda at: rank_key(snapshot, float(scores[at]), at))[: max(k, 0)]
     chunks = best_chunks(snapshot, vector, np.asarray(ranked, np.int64)) if vector is not None else [0] * len(ranked)
     return [
-        Scored(float(scores[at]), at, None if np.isnan(cosines[at]) else float(cosines[at]), float(coverage[at]), chunk)
-        for at, chunk in zip(ranked, chunks, strict=True)
+        _scored(float(scores[at]), at, cosines, words, chunk, usual) for at, chunk in zip(ranked, chunks, strict=True)
     ]
+
+
+def _scored(score: float, at: int, cosines: NDArray[np.float64], words: Words, chunk: int, usual: float) -> Scored:
+    coverage, matched = float(words.coverage[at]), int(words.matched[at])
+    if np.isnan(cosines[at]):
+        return Scored(score, at, None, coverage, chunk, matched, fit_by_words(coverage, matched))
+    cosine = float(cosines[at])
+    return Scored(score, at, cosine, coverage, chunk, matched, fit(cosine, coverage, matched, usual=usual))
 
 
 def rank_key(snapshot: Snapshot, score: float, position: int) -> tuple[float, float, str]:

@@ -14,8 +14,9 @@ from recall.index.postings import DESCRIPTION, HEAD, TITLE, body_head
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
 from recall.search.types import Hit
-from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, B, type_bonus
+from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, B, type_bonus, word_weight
 from recall.store.topics import Topic
+from recall.text.function_words import FUNCTION_WORDS
 from recall.text.tokens import normalise, terms, tokenize
 
 _WEIGHTS: Final = dict(zip((TITLE, DESCRIPTION, HEAD), FIELD_WEIGHTS, strict=True))
@@ -70,14 +71,27 @@ def _points(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
     return points
 
 
-def word_coverage(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.float64]]:
-    """F of the fusion for every topic of each snapshot, shape (n,).
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """What the words of a query say of every topic of one snapshot.
 
-    It is BM25 over the greatest sum that the query could reach, times 1 / 0.6; word statistics are taken over all
-    snapshots together.
+    Attributes:
+        coverage: F of the fusion, shape (n,): BM25 over the greatest sum that the query could reach, times 1 / 0.6.
+        matched: how many different words each topic holds, function words apart, shape (n,).
     """
+
+    coverage: NDArray[np.float64]
+    matched: NDArray[np.int64]
+
+
+def match_words(snapshots: Sequence[Snapshot], query: str) -> list[Words]:
+    """What the words say; word statistics are taken over all snapshots together."""
+    is_content = np.asarray([term not in FUNCTION_WORDS for term in terms(query)], np.bool_)
     return [
-        np.bincount(found.positions, found.shares, len(snapshot)).astype(np.float64, copy=False)
+        Words(
+            np.bincount(found.positions, found.shares, len(snapshot)).astype(np.float64, copy=False),
+            np.bincount(found.positions[is_content[found.words] & (found.shares > 0)], minlength=len(snapshot)),
+        )
         for found, snapshot in zip(word_shares(snapshots, query), snapshots, strict=True)
     ]
 
@@ -98,7 +112,7 @@ class Shares:
 
 
 def word_shares(snapshots: Sequence[Snapshot], query: str) -> list[Shares]:
-    """The parts that `word_coverage` adds up, for each snapshot."""
+    """The parts that `match_words` adds up, for each snapshot."""
     words = list(terms(query))
     total = sum(map(len, snapshots))
     average = sum(float(snapshot.lengths.sum()) for snapshot in snapshots) / max(total, 1)
@@ -106,7 +120,7 @@ def word_shares(snapshots: Sequence[Snapshot], query: str) -> list[Shares]:
     frequency = sum(
         (np.bincount(part.words[part.counts > 0], minlength=len(words)) for part in found), np.zeros(len(words))
     )
-    idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5))
+    idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5)) * np.asarray([word_weight(word) for word in words])
     greatest = FULL_SHARE * (K1 + 1) * float(idf.sum())
     weights = idf / greatest if greatest > 0 and average > 0 else np.zeros(len(words))
     return [

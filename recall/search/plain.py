@@ -11,9 +11,10 @@ from typing import Final
 
 from recall.index.plain import PlainIndex
 from recall.search.types import Coverage, Hit
-from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, WORDS_ALONE, B, type_bonus
+from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, B, fit_by_words, type_bonus, word_weight
 from recall.store.scan import scan_key
 from recall.store.topics import MemoryType
+from recall.text.function_words import FUNCTION_WORDS
 from recall.text.tokens import terms, tokenize
 
 MOST_TOPICS: Final = 5000
@@ -21,8 +22,8 @@ MOST_TOPICS: Final = 5000
 
 _POINTS: Final = [sum(points for at, points in enumerate(FIELD_WEIGHTS) if flags >> at & 1) for flags in range(8)]
 
-_Weights = dict[int, float]
-"""Something by document number."""
+_Words = dict[int, tuple[float, int]]
+"""F of a topic, and how many different words it holds, function words apart; by document number."""
 
 
 def search_plain(
@@ -35,15 +36,15 @@ def search_plain(
         query: the words.
         k: topics wanted.
         exclude: ids of topics that may not be found.
-        floor: fused score that a topic must reach by its words alone; 0 answers with whatever shares a word.
+        floor: how well a topic must fit by its words alone; 0 answers with whatever shares a word.
     """
     tokens = tokenize(query)
-    shares = _coverage(indexes, list(terms(query))) if floor > 0 else []
+    words = _match(indexes, list(terms(query))) if floor > 0 else []
     ranked: list[tuple[int, float, int, int]] = []
     for number, index in enumerate(indexes):
         for doc, points in _heuristic(index, tokens).items():
             row = index.rows[doc]
-            fits = not shares or WORDS_ALONE * shares[number].get(doc, 0.0) >= floor
+            fits = not words or fit_by_words(*words[number].get(doc, (0.0, 0))) >= floor
             if fits and not (exclude and index.id_of(doc) in exclude):
                 ranked.append((-points, -row.mtime_ns / 1e9, number, doc))
     ranked.sort()
@@ -82,24 +83,29 @@ def _heuristic(index: PlainIndex, tokens: Sequence[str]) -> dict[int, int]:
     return {doc: points + bonus[index.rows[doc].type] for doc, points in scores.items() if doc in index.rows}
 
 
-def _coverage(indexes: Sequence[PlainIndex], words: Sequence[str]) -> list[_Weights]:
-    """F of the fusion: BM25 over the greatest sum that the query could reach; word statistics over all indexes."""
+def _match(indexes: Sequence[PlainIndex], words: Sequence[str]) -> list[_Words]:
+    """What `lexical.match_words` says of the topics that hold a word; word statistics over all indexes."""
     lengths = [dict(_lengths(index)) for index in indexes]
     total = sum(len(index.rows) for index in indexes)
     average = sum(sum(part.values()) for part in lengths) / max(total, 1)
     found = [[dict(_occurrences(index, word)) for index in indexes] for word in words]
     frequencies = [sum(map(len, row)) for row in found]
-    idf = [log1p((total - frequency + 0.5) / (frequency + 0.5)) for frequency in frequencies]
-    greatest = FULL_SHARE * (K1 + 1) * sum(idf)
-    shares: list[_Weights] = [defaultdict(float) for _ in indexes]
+    weights = [
+        log1p((total - frequency + 0.5) / (frequency + 0.5)) * word_weight(word)
+        for word, frequency in zip(words, frequencies, strict=True)
+    ]
+    greatest = FULL_SHARE * (K1 + 1) * sum(weights)
+    matches: list[_Words] = [{} for _ in indexes]
     if greatest <= 0 or average <= 0:
-        return shares
-    for weight, row in zip(idf, found, strict=True):
-        for share, part, counts in zip(shares, lengths, row, strict=True):
+        return matches
+    for word, weight, row in zip(words, weights, found, strict=True):
+        for match, part, counts in zip(matches, lengths, row, strict=True):
             for doc, count in counts.items():
                 norm = K1 * (1 - B + B * part[doc] / average)
-                share[doc] += weight * count * (K1 + 1) / (count + norm) / greatest
-    return shares
+                coverage, matched = match.get(doc, (0.0, 0))
+                share = weight * count * (K1 + 1) / (count + norm) / greatest
+                match[doc] = coverage + share, matched + (word not in FUNCTION_WORDS)
+    return matches
 
 
 def _lengths(index: PlainIndex) -> Iterator[tuple[int, int]]:

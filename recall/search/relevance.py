@@ -25,7 +25,7 @@ def fused_relevance(score: float, floor: float) -> float:
     """Relevance of a fused score; grows with it, 1 at the floor and below, near 10 where words and meaning agree.
 
     Args:
-        score: cosine + 0.4 F, or its stand-in for a topic without a vector.
+        score: cosine + 0.5 F, or its stand-in for a topic without a vector.
         floor: the model's own, not that of the settings: what a score means does not change with what is shown.
     """
     return _risen((score - floor) / _FUSED_SCALE)

@@ -1,5 +1,6 @@
 """One query over the snapshots of all scopes: the founding heuristic, or words and meaning together."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,11 +12,15 @@ from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
 from recall.search.fusion import Scored, fuse, largest, rank_key
-from recall.search.lexical import heuristic_points, word_coverage
+from recall.search.lexical import heuristic_points, match_words
 from recall.search.types import Coverage, Filter, Hit
-from recall.search.weights import WORDS_ALONE
+from recall.search.weights import FIT_SLACK, fit_by_words, fit_unshared
 from recall.store.scan import scan_key
+from recall.store.topics import Topic
+from recall.text.scripts import is_cjk
 from recall.text.tokens import bounded as bounded  # noqa: PLC0414 - part of this module's surface
+
+_JUDGED: Final = 5  # of the best, for whether anything fits
 
 ALL: Final = Filter()
 """Everything may be found."""
@@ -44,22 +49,24 @@ def search_heuristic(
         query: the words.
         k: topics wanted.
         wanted: which topics may be found.
-        floor: fused score that a topic must reach by its words alone; 0 for the founding behaviour, which answers
-            with whatever shares a word.
+        floor: how well a topic must fit by its words alone; 0 for the founding behaviour, which answers with whatever
+            shares a word.
     """
     ranked: list[tuple[float, float, int, object, int]] = []
     all_points = heuristic_points(snapshots, query)
-    coverage = word_coverage(snapshots, query) if floor > 0 else [None] * len(snapshots)
-    for number, (snapshot, points, shares) in enumerate(zip(snapshots, all_points, coverage, strict=True)):
+    found = match_words(snapshots, query) if floor > 0 else [None] * len(snapshots)
+    for number, (snapshot, points, words) in enumerate(zip(snapshots, all_points, found, strict=True)):
         points[~allowed_mask(snapshot, wanted)] = 0
-        if shares is not None:
-            points[shares < floor / WORDS_ALONE] = 0
+        if words is not None:
+            scored = np.flatnonzero(points)
+            pairs = zip(words.coverage[scored].tolist(), words.matched[scored].tolist(), strict=True)
+            points[scored[[fit_by_words(coverage, matched) < floor for coverage, matched in pairs]]] = 0
         for at in _leaders(points, snapshot.mtimes, k):
             key = scan_key(snapshot.paths[at])
             ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
     ranked.sort()
-    chosen = [(number, Scored(-points, at, None, 0.0, 0)) for points, _, number, _, at in ranked[:k]]
-    return Found(_hits(snapshots, chosen, lexical=False), -ranked[0][0] if ranked else None)
+    chosen = [(number, Scored(-points, at, None, 0.0, 0, 0, 0.0)) for points, _, number, _, at in ranked[:k]]
+    return Found(_hits(snapshots, chosen), -ranked[0][0] if ranked else None)
 
 
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -79,7 +86,7 @@ class Hybrid:
 
     Attributes:
         products: of rows and a vector.
-        floor: fused score below which a topic is taken for chance.
+        floor: how well the best topic must fit for anything to be found.
         encoder: fingerprint of the model that encodes queries; vectors of another one are not compared.
     """
 
@@ -90,7 +97,10 @@ class Hybrid:
     def search(
         self, snapshots: Sequence[Snapshot], query: str, vector: Vector | None, k: int, *, wanted: Filter = ALL
     ) -> Found:
-        """The k best topics at or above the floor, over all snapshots.
+        """The k best topics over all snapshots; none when even the best do not fit.
+
+        Once one of the first reaches the floor, the others may stay a little below it: the memory knows something of
+        what is asked, and their rank says more than a border.
 
         Args:
             snapshots: where to look; one with vectors of another model is searched by its words.
@@ -99,15 +109,21 @@ class Hybrid:
             k: topics wanted.
             wanted: which topics may be found.
         """
+        if k <= 0:
+            return Found()
         scored: list[tuple[int, Scored]] = []
-        for number, (snapshot, coverage) in enumerate(zip(snapshots, word_coverage(snapshots, query), strict=True)):
+        depth = max(k, _JUDGED)
+        for number, (snapshot, words) in enumerate(zip(snapshots, match_words(snapshots, query), strict=True)):
             allowed = allowed_mask(snapshot, wanted)
             known = vector if snapshot.encoder == self.encoder else None
-            found = fuse(snapshot, coverage, known, k, allowed=allowed, products=self.products)
+            found = fuse(snapshot, words, known, depth, allowed=allowed, products=self.products)
             scored.extend((number, item) for item in found)
         scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1].score, pair[1].position))
-        good = [pair for pair in scored[:k] if pair[1].score >= self.floor]
-        return Found(_hits(snapshots, good, lexical=True), scored[0][1].score if scored else None)
+        hits = _hits(snapshots, scored[:depth], query)
+        fits = max((hit.fit for hit in hits[:_JUDGED] if hit.fit is not None), default=-math.inf)
+        least = self.floor - FIT_SLACK if fits >= self.floor else math.inf
+        good = tuple(hit for hit in hits[:k] if hit.fit is not None and hit.fit >= least)
+        return Found(good, scored[0][1].score if scored else None)
 
 
 def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
@@ -122,8 +138,17 @@ def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
     return allowed
 
 
-def _hits(snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], *, lexical: bool) -> tuple[Hit, ...]:
-    """The chosen topics, read from the catalog; those that are gone by now are left out."""
+def _hits(
+    snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], query: str | None = None
+) -> tuple[Hit, ...]:
+    """The chosen topics, read from the catalog; those that are gone by now are left out.
+
+    Args:
+        snapshots: where they come from.
+        chosen: number of the snapshot, and the topic.
+        query: the words, when words and meaning have chosen; None for the founding heuristic.
+    """
+    in_cjk = is_cjk(query) if query is not None else False
     topics = {
         number: snapshot.topics([item.position for at, item in chosen if at == number])
         for number, snapshot in enumerate(snapshots)
@@ -133,12 +158,20 @@ def _hits(snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], *
             topics[number][item.position],
             item.score,
             cosine=item.cosine,
-            lexical=item.coverage if lexical else None,
+            lexical=None if query is None else item.coverage,
             chunk=item.chunk,
+            fit=None if query is None else _fit(item, topics[number][item.position], in_cjk=in_cjk),
         )
         for number, item in chosen
         if item.position in topics[number]
     )
+
+
+def _fit(item: Scored, topic: Topic, *, in_cjk: bool) -> float:
+    """How well the topic fits; a word in common is missed where both are written in the same script."""
+    if item.cosine is None or item.matched or is_cjk(f"{topic.title} {topic.description} {topic.body}") != in_cjk:
+        return item.fit
+    return fit_unshared(item.fit)
 
 
 def coverage_of(snapshots: Sequence[Snapshot], note: str = "") -> Coverage:

@@ -74,6 +74,7 @@ class Hit:
         cosine: best cosine of the query with a chunk of the topic, None where no vector took part.
         lexical: share of the query's information that the topic's words cover (F of the fusion), None likewise.
         chunk: number of the best chunk, 0 for a topic of one chunk.
+        fit: how well the topic fits the query, which the floor is compared with; None where words alone decide.
         evidence: the words and the text behind the score; None unless an explanation was asked for.
     """
 
@@ -82,6 +83,7 @@ class Hit:
     cosine: float | None = None
     lexical: float | None = None
     chunk: int = 0
+    fit: float | None = None
     evidence: "Evidence | None" = None
 
     def explain(self) -> tuple[str, ...]:

@@ -13,6 +13,9 @@ WORD: Final = "w"
 MARK: Final = "m"
 OTHER: Final = " "
 
+_LOOKED_AT: Final = 2000  # characters
+_CJK_SHARE: Final = 0.3
+
 # Scripts Han, Hiragana and Hangul, and what is used with Katakana (Unicode 17): first and last code point of a range.
 _CJK_RANGES: Final = """
     305-305 323-323 1100-11ff 2e80-2e99 2e9b-2ef3 2f00-2fd5 3001-3003 3005-3005 3007-3011 3013-301f 3021-3029 302e-3035
@@ -28,6 +31,13 @@ _ENDS: Final = [int(end, 16) + last for pair in _CJK_RANGES.split() for last, en
 def kinds(text: str) -> str:
     """The kind of each character, one after the other: a string of CJK, WORD, MARK and OTHER."""
     return text.translate(_KINDS)
+
+
+def is_cjk(text: str) -> bool:
+    """Whether a text is mostly in Chinese, Japanese or Korean: such a character says about as much as three letters."""
+    found = kinds(text[:_LOOKED_AT])
+    cjk, other = found.count(CJK), found.count(WORD)
+    return cjk > _CJK_SHARE * (cjk + other)
 
 
 class _Kinds(dict[int, str]):

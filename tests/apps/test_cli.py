@@ -43,7 +43,7 @@ def test_search_answers_as_data(data: Data) -> None:
     assert first_id(answer) == "team/feedback_style.md"
     assert answer["coverage"] == {"topics": 3, "embedded": 3, "note": "", "behind": [], "behind_count": 0}
     assert answer["hits"][0]["score"] == pytest.approx(
-        answer["hits"][0]["cosine"] + 0.4 * answer["hits"][0]["lexical"], abs=1e-4
+        answer["hits"][0]["cosine"] + 0.5 * answer["hits"][0]["lexical"], abs=1e-4
     )
     assert "回答风格" in answer["prompt"]
 

@@ -21,7 +21,7 @@ def test_it_says_what_a_score_is_made_of_and_what_came_close(on_memory: Run) -> 
     result = on_memory("search", "request latency board", "--explain", "--set", "search.floor=0.5")
     assert result.exit_code == 0, result.output
     assert "score 0." in result.stdout
-    assert " + 0.4 x words " in result.stdout
+    assert " + 0.5 x words " in result.stdout
     assert "words: latency " in result.stdout
     assert "(title, description)" in result.stdout
     assert "nearest part, 1 of 1: Grafana, folder api." in result.stdout

@@ -26,6 +26,7 @@ from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
 from recall.index.vectors import VectorFile
 from recall.search.fusion import fuse
+from recall.search.lexical import Words
 from recall.store.topics import Scope
 
 DIM = 32
@@ -413,7 +414,8 @@ def nearest_topics(
     """Positions and cosines of the k best by meaning alone."""
     if allowed is None:
         allowed = np.ones(len(snapshot), np.bool_)
-    found = fuse(snapshot, np.zeros(len(snapshot)), vector, k, allowed=allowed, products=faiss.products)
+    words = Words(np.zeros(len(snapshot)), np.zeros(len(snapshot), np.int64))
+    found = fuse(snapshot, words, vector, k, allowed=allowed, products=faiss.products)
     return [scored.position for scored in found], [scored.cosine or 0.0 for scored in found]
 
 

@@ -166,8 +166,11 @@ def hit_of(**parts: float | None) -> Hit:
 @pytest.mark.parametrize(
     ("hit", "said"),
     [
-        (hit_of(score=0.71, cosine=0.55, lexical=0.4), "score 0.710 = cosine 0.550 + 0.4 x words 0.400"),
-        (hit_of(score=0.36, lexical=0.4), "score 0.360 = 0.9 x words 0.400, which stand in for a vector as well"),
+        (
+            hit_of(score=0.75, cosine=0.55, lexical=0.4, fit=0.5),
+            "score 0.750 = cosine 0.550 + 0.5 x words 0.400; fits by 0.500",
+        ),
+        (hit_of(score=0.4, lexical=0.4), "score 0.400 = 1 x words 0.400, which stand in for a vector as well"),
         (hit_of(score=7), "score 7 points"),
     ],
 )
@@ -250,7 +253,7 @@ def test_of_a_query_that_shares_no_word_the_nearest_in_meaning_is_named(scopes: 
     assert (found.silence, found.unmatched) == (Silence.NO_SHARED_WORD, ("qqq", "xyzzy"))
     assert found.why_nothing() == (
         "no topic holds a word of the query, and by meaning alone none reaches the floor of 0.250; "
-        f"the nearest is a.md with {found.rejected[0].hit.score:.3f}"
+        f"the nearest is a.md, which fits by {found.rejected[0].hit.fit:.3f}"
     )
     assert by_words(in_step(scopes), "qqq xyzzy").why_nothing() == "no topic holds a word of the query"
     assert by_words(in_step(scopes), "ab ?").why_nothing() == "the query holds no word to look for"
@@ -263,7 +266,7 @@ def test_of_words_that_are_too_few_the_best_candidate_is_named(scopes: list[Coll
     best = found.rejected[0]
     assert (best.hit.topic.id, best.why, found.silence) == ("a.md", Why.BELOW_FLOOR, Silence.BELOW_FLOOR)
     assert found.why_nothing() == (
-        f"no topic reaches the floor of 0.500; the nearest is a.md with {best.hit.score:.3f}"
+        f"no topic reaches the floor of 0.500; the nearest is a.md, which fits by {best.hit.fit:.3f}"
     )
 
 

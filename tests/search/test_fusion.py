@@ -15,13 +15,20 @@ from recall.index.collection import Collection
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
 from recall.search.fusion import Scored, fuse
-from recall.search.lexical import word_coverage
+from recall.search.lexical import Words, match_words
 from recall.search.retriever import Hybrid
 from recall.search.types import Filter
 from recall.store.topics import Scope
 from recall.text.chunks import chunk_topic
 
 Memory = Callable[..., AbstractContextManager[Collection]]
+
+
+def worded(coverage: NDArray[np.float64]) -> Words:
+    """What words would say that cover the topics so far."""
+    return Words(coverage, np.zeros(len(coverage), np.int64))
+
+
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -70,9 +77,9 @@ class Corpus:
             if rows is not None and vector is not None and vector.any() and rows.any():
                 cosines = np.where(usable(rows), rows @ vector, -2)
                 best = float(cosines.max())
-                found[at] = Scored(best + 0.4 * share, at, best, share, int(cosines.argmax()))
+                found[at] = Scored(best + 0.5 * share, at, best, share, int(cosines.argmax()), 0, 0.0)
             elif share:
-                found[at] = Scored(0.9 * share, at, None, share, 0)
+                found[at] = Scored(share, at, None, share, 0, 0, 0.0)
         return found
 
     def check(self, found: list[Scored], right: dict[int, Scored], k: int) -> None:
@@ -115,13 +122,13 @@ def products(request: pytest.FixtureRequest) -> Products:
 def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, products: Products, query: str) -> None:
     snapshot = corpus.snapshot
     chance = np.random.default_rng(len(query))
-    (coverage,) = word_coverage([snapshot], query)
+    (words,) = match_words([snapshot], query)
     vector = small_encoder().encode_query(query)
     for share in (1.0, 0.5, 0.02):
         allowed = chance.random(len(snapshot)) < share
-        right = corpus.right(coverage, vector, allowed)
+        right = corpus.right(words.coverage, vector, allowed)
         for k in (1, 5, 1000):
-            corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, products=products), right, k)
+            corpus.check(fuse(snapshot, words, vector, k, allowed=allowed, products=products), right, k)
 
 
 def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, products: Products) -> None:
@@ -136,14 +143,14 @@ def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, produc
         allowed = chance.random(len(snapshot)) < 0.7
         k = int(chance.choice([1, 2, 3, 20]))
         right = corpus.right(coverage, vector, allowed)
-        corpus.check(fuse(snapshot, coverage, vector, k, allowed=allowed, products=products), right, k)
+        corpus.check(fuse(snapshot, worded(coverage), vector, k, allowed=allowed, products=products), right, k)
 
 
 def test_the_best_chunk_is_named(corpus: Corpus, products: Products) -> None:
     snapshot = corpus.snapshot
     everything = np.ones(len(snapshot), np.bool_)
     vector = small_encoder().encode_query("zeppelin 花生 ledger")
-    for scored in fuse(snapshot, np.zeros(len(snapshot)), vector, 300, allowed=everything, products=products):
+    for scored in fuse(snapshot, worded(np.zeros(len(snapshot))), vector, 300, allowed=everything, products=products):
         rows = corpus.chunks[scored.position]
         assert rows is not None
         assert float(rows[scored.chunk] @ vector) == pytest.approx(scored.cosine, abs=1e-6)
@@ -154,10 +161,10 @@ def test_without_a_vector_of_the_query_words_alone_judge(
     corpus: Corpus, products: Products, vector: Vector | None
 ) -> None:
     snapshot = corpus.snapshot
-    (coverage,) = word_coverage([snapshot], "deploy 咖啡")
+    (words,) = match_words([snapshot], "deploy 咖啡")
     everything = np.ones(len(snapshot), np.bool_)
-    found = fuse(snapshot, coverage, vector, 50, allowed=everything, products=products)
-    corpus.check(found, corpus.right(coverage, None, everything), 50)
+    found = fuse(snapshot, words, vector, 50, allowed=everything, products=products)
+    corpus.check(found, corpus.right(words.coverage, None, everything), 50)
     assert [scored.cosine for scored in found] == [None] * 50
 
 
@@ -165,17 +172,17 @@ def test_without_a_vector_of_the_query_words_alone_judge(
 @pytest.mark.parametrize("query", ["deploy", "nothing known here"])
 def test_asking_for_nothing_gives_nothing(corpus: Corpus, products: Products, query: str, k: int) -> None:
     snapshot = corpus.snapshot
-    (coverage,) = word_coverage([snapshot], query)
+    (words,) = match_words([snapshot], query)
     everything = np.ones(len(snapshot), np.bool_)
     for vector in (None, small_encoder().encode_query(query)):
-        assert fuse(snapshot, coverage, vector, k, allowed=everything, products=products) == []
+        assert fuse(snapshot, words, vector, k, allowed=everything, products=products) == []
 
 
 def test_a_memory_without_topics_has_no_best(memory: Memory, products: Products) -> None:
     with memory({}) as collection:
         none = np.zeros(0, np.bool_)
         vector = small_encoder().encode_query("deploy")
-        assert fuse(collection.snapshot(), np.zeros(0), vector, 5, allowed=none, products=products) == []
+        assert fuse(collection.snapshot(), worded(np.zeros(0)), vector, 5, allowed=none, products=products) == []
 
 
 def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, products: Products) -> None:
@@ -184,11 +191,11 @@ def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, produ
     with memory(same) as collection:
         collection.sync_vectors(encoder)
         snapshot = collection.snapshot()
-        (coverage,) = word_coverage([snapshot], "zeppelins")
+        (words,) = match_words([snapshot], "zeppelins")
         everything = np.ones(len(snapshot), np.bool_)
         vector = encoder.encode_query("zeppelins")
         for k in (1, 3, 60):
-            found = fuse(snapshot, coverage, vector, k, allowed=everything, products=products)
+            found = fuse(snapshot, words, vector, k, allowed=everything, products=products)
             assert [scored.position for scored in found] == list(range(k))
 
 
@@ -199,13 +206,13 @@ def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, p
     with memory(files, mtimes={"old.md": 10**18, "new.md": 2 * 10**18}) as collection:
         collection.sync_vectors(encoder, limit=1)
         snapshot = collection.snapshot()
-        (coverage,) = word_coverage([snapshot], "zeppelin")
+        (words,) = match_words([snapshot], "zeppelin")
         everything = np.ones(2, np.bool_)
-        found = fuse(snapshot, coverage, encoder.encode_query("zeppelin"), 2, allowed=everything, products=products)
+        found = fuse(snapshot, words, encoder.encode_query("zeppelin"), 2, allowed=everything, products=products)
     best = found[0]
     assert snapshot.paths[best.position] == "old.md"
     assert best.cosine is None
-    assert best.score == pytest.approx(0.9 * best.coverage)
+    assert best.score == pytest.approx(best.coverage)
     assert found[1].cosine == pytest.approx(0, abs=0.3)
 
 
@@ -242,4 +249,4 @@ def test_vectors_of_another_model_are_not_compared(memory: Memory, products: Pro
         (hit,) = hybrid.search([collection.snapshot()], "zeppelin", encoder.encode_query("zeppelin"), 5).hits
         assert hit.cosine is None
         assert hit.lexical is not None
-        assert hit.score == pytest.approx(0.9 * hit.lexical)
+        assert hit.score == pytest.approx(hit.lexical)

@@ -12,16 +12,23 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from recall.index.collection import Collection
 from recall.index.snapshot import Snapshot
-from recall.search.lexical import heuristic_points, rank, score, word_coverage
+from recall.search.lexical import heuristic_points, match_words, rank, score
 from recall.search.retriever import search_heuristic
 from recall.store.scan import SourceFile, scan_order
 from recall.store.topics import MemoryType, Scope, Topic
+from recall.text.function_words import FUNCTION_WORDS
 from recall.text.tokens import terms, tokenize
 
 Memory = Callable[..., AbstractContextManager[Collection]]
+
+
+def word_coverage(snapshots: Sequence[Snapshot], query: str) -> list[NDArray[np.float64]]:
+    return [words.coverage for words in match_words(snapshots, query)]
+
 
 PLAIN = Topic(Scope.PROJECT, "a.md", "", "", None, "", 0.0, 0.0, Path("/memory/a.md"))
 
@@ -172,7 +179,8 @@ def bm25(topics: Sequence[Topic], query: str) -> list[float]:
     lengths = [count.total() for count in counts]
     average = sum(lengths) / len(lengths) if topics else 0
     having = {word: sum(word in count for count in counts) for word in terms(query)}
-    idf = {word: log(1 + (len(topics) - seen + 0.5) / (seen + 0.5)) for word, seen in having.items()}
+    rarity = {word: log(1 + (len(topics) - seen + 0.5) / (seen + 0.5)) for word, seen in having.items()}
+    idf = {word: weight * (0.3 if word in FUNCTION_WORDS else 1) for word, weight in rarity.items()}
     greatest = 0.6 * 2.2 * sum(idf.values())
     return [
         sum(

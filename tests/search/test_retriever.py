@@ -110,7 +110,7 @@ def test_hits_come_from_both_memories_with_the_parts_of_their_scores(scopes: lis
     for hit in found.hits:
         assert hit.cosine is not None
         assert hit.lexical is not None
-        assert hit.score == pytest.approx(hit.cosine + 0.4 * hit.lexical)
+        assert hit.score == pytest.approx(hit.cosine + 0.5 * hit.lexical)
     assert found.best == found.hits[0].score
 
 
@@ -124,16 +124,42 @@ def test_words_count_the_same_in_whichever_memory_they_stand(scopes: list[Collec
     assert len(found.hits) == 7
 
 
-def test_nothing_below_the_floor_is_a_hit_but_the_best_score_is_told(scopes: list[Collection]) -> None:
+def test_when_none_fits_there_is_no_hit_but_the_best_score_is_told(scopes: list[Collection]) -> None:
     write(scopes[0], "a.md", "cats eat fish")
     snapshots = in_step(scopes)
     query = "cats and something altogether different"
-    found = hybrid(0.99).search(snapshots, query, ENCODER.encode_query(query), 5)
-    assert found.hits == ()
-    assert found.best is not None
-    assert 0 < found.best < 0.99
-    exact = Hybrid(products, found.best, ENCODER.fingerprint)
-    assert ids(exact.search(snapshots, query, ENCODER.encode_query(query), 5)) == ["a.md"]
+    vector = ENCODER.encode_query(query)
+    (hit,) = hybrid(-10).search(snapshots, query, vector, 5).hits
+    assert hit.fit is not None
+    found = hybrid(hit.fit + 0.001).search(snapshots, query, vector, 5)
+    assert (found.hits, found.best) == ((), pytest.approx(hit.score))
+    assert ids(hybrid(hit.fit).search(snapshots, query, vector, 5)) == ["a.md"]
+
+
+def test_beside_a_topic_that_fits_others_may_fit_a_little_less(scopes: list[Collection]) -> None:
+    write(scopes[0], "a.md", "cats eat fish")
+    write(scopes[0], "b.md", "cats eat and dogs sleep in the garden all day long")
+    write(scopes[0], "c.md", "the dashboard is behind the proxy")
+    snapshots, query = in_step(scopes), "cats eat fish"
+    vector = ENCODER.encode_query(query)
+    first, second, *_ = (hit.fit or 0.0 for hit in hybrid(-10).search(snapshots, query, vector, 3).hits)
+    assert ids(hybrid(second + 0.069).search(snapshots, query, vector, 3)) == ["a.md", "b.md"]
+    assert ids(hybrid(second + 0.071).search(snapshots, query, vector, 3)) == ["a.md"]
+    assert ids(hybrid(first + 0.001).search(snapshots, query, vector, 3)) == []
+
+
+def test_a_shorter_answer_is_the_beginning_of_a_longer_one(scopes: list[Collection]) -> None:
+    """Also when only a later one of the first five fits."""
+    write(scopes[0], "a.md", "cats cats cats cats", title="cats")
+    write(scopes[0], "b.md", "some cats eat fish")
+    snapshots, query = in_step(scopes), "do some cats eat"
+    vector = ENCODER.encode_query(query)
+    fits = [hit.fit or 0.0 for hit in hybrid(-10).search(snapshots, query, vector, 2).hits]
+    floor = max(fits) - 0.001
+    assert (
+        ids(hybrid(floor).search(snapshots, query, vector, 1))
+        == ids(hybrid(floor).search(snapshots, query, vector, 2))[:1]
+    )
 
 
 def test_vectors_of_another_model_are_not_compared(scopes: list[Collection]) -> None:
