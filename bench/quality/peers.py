@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recall.apps.metrics import DEPTH, Judged
 from recall.apps.testset import Query, bare
@@ -68,14 +69,17 @@ class Bm25:
         import bm25s  # of the extra `bench`; the report does without
 
         self._index = bm25s.BM25(k1=1.5, b=0.75)
+        self._count = len(texts)
         self._index.index([list(words(text)) for text in texts], show_progress=False)
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """One score a text, shape (n,); 0 where no word is shared."""
+        known = [word for word in words(query) if word in self._index.vocab_dict]
+        return self._index.get_scores(known) if known else np.zeros(self._count, np.float32)
 
     def rank(self, query: str) -> Sequence[int]:
         """Numbers of all texts that share any word with the query, best first, earlier ones before equal ones."""
-        known = [word for word in words(query) if word in self._index.vocab_dict]
-        if not known:
-            return []
-        scores = self._index.get_scores(known)
+        scores = self.scores(query)
         order = np.argsort(-scores, kind="stable")
         return [int(row) for row in order if scores[row] > 0]
 
