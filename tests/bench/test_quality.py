@@ -87,7 +87,7 @@ def test_the_digest_tells_notes_names_and_questions_apart_and_overlooks_the_rest
     note = one.corpus / "one" / "garden.md"
     note.write_text("other", encoding="utf-8")
     digests.append(one.digest())
-    note.rename(note.with_name("yard.md"))
+    note.rename(note.with_name("gardens.md"))
     digests.append(one.digest())
     one.queries.write_text("{}", encoding="utf-8")
     digests.append(one.digest())
