@@ -1,16 +1,16 @@
-"""Writes docs/benchmarks.md from the latest run of each benchmark and size; `--check` only says whether it is true."""
+"""Writes docs/benchmarks.md and docs/quality.md from the latest runs; `--check` only says whether they are true."""
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+from bench.quality import page as quality
 from bench.runner import REPOSITORY, RESULTS, shown
 
-PAGE: Final = REPOSITORY / "docs" / "benchmarks.md"
 _HEAD: Final = """\
 # Benchmarks
 
@@ -23,16 +23,33 @@ says how to run them, each script what it measures.
 """
 
 
-def main() -> None:
-    """Writes the page, or compares it."""
+def main(words: Sequence[str] | None = None, *, repository: Path = REPOSITORY, results: Path = RESULTS) -> None:
+    """Writes the pages, or compares them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the page is out of date")
-    options = parser.parse_args()
-    page = render(latest(sorted(RESULTS.glob("*.jsonl"))))
-    if not options.check:
-        PAGE.write_text(page, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
-        sys.exit(f"{PAGE.relative_to(REPOSITORY)} does not match bench/results; run: python -m bench.report")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a page is out of date")
+    options = parser.parse_args(words)
+    wanted = pages(repository, results)
+    drifted = [name for name, text in wanted.items() if _read(repository / name) != text]
+    if options.check and drifted:
+        sys.exit(f"{', '.join(drifted)}: not what bench/results says; run: python -m bench.report")
+    for name in drifted:
+        (repository / name).write_text(wanted[name], encoding="utf-8")
+
+
+def pages(repository: Path, results: Path) -> Mapping[str, str]:
+    """What each page should say, by its path in the repository; a README that has no marks as it is."""
+    timed = latest([file for file in sorted(results.glob("*.jsonl")) if file.name != quality.FILE])
+    judged = quality.latest(results / quality.FILE)
+    readmes = {
+        name: quality.fill(_read(repository / name), judged, words=words)
+        for name, words in quality.READMES.items()
+        if (repository / name).exists()
+    }
+    return {"docs/benchmarks.md": render(timed), "docs/quality.md": quality.render(judged), **readmes}
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def latest(files: Sequence[Path]) -> list[dict[str, Any]]:
