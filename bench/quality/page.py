@@ -194,7 +194,8 @@ def _deliveries(runs: Sequence[Record]) -> Iterator[str]:
     yield (
         "## What was delivered\n\n"
         "Estimated tokens that a turn injected, and what its first request carried: the full answer, the quick one by\n"
-        "words, or nothing; `later`: a tool result carried something.\n"
+        "words, or nothing; `later`: a tool result carried something. How often the quick one was needed depends on\n"
+        "what else the machine did.\n"
     )
     keys = ("tokens_mean", "tokens_max", "first_refined", "first_fast", "first_nothing", "with_tool_result")
     rows = [

@@ -73,8 +73,11 @@ class Bm25:
         self._index.index([list(words(text)) for text in texts], show_progress=False)
 
     def scores(self, query: str) -> NDArray[np.float32]:
-        """One score a text, shape (n,); 0 where no word is shared."""
-        known = [word for word in words(query) if word in self._index.vocab_dict]
+        """One score a text, shape (n,); 0 where no word is shared.
+
+        A word that is asked twice counts once, as it does for the others: long chatty questions get better answers so.
+        """
+        known = [word for word in dict.fromkeys(words(query)) if word in self._index.vocab_dict]
         return self._index.get_scores(known) if known else np.zeros(self._count, np.float32)
 
     def rank(self, query: str) -> Sequence[int]:

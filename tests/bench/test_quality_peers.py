@@ -35,6 +35,7 @@ def test_bm25s_scores_as_the_formula_by_hand() -> None:
     first = idf["cache"] * 2 / (2 + 1.5 * (0.25 + 0.75 * 3 / mean))
     second = (idf["cache"] + idf["budget"]) / (1 + 1.5 * (0.25 + 0.75 * 6 / mean))
     assert peer.scores("cache budget?") == pytest.approx([first, second, 0.0], rel=1e-5)
+    assert peer.scores("cache, cache budget: cache?") == pytest.approx([first, second, 0.0], rel=1e-5)
     assert peer.rank("cache budget?") == [1, 0]
     assert peer.rank("cache") == [0, 1]
 
