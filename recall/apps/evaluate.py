@@ -227,10 +227,10 @@ class _Asked:
         return frozenset(self.topics[name].id for name in barred)
 
     def _sequence(self) -> Mapping[str, float]:
-        """The `seq` of every topic; one without a number takes no part in a query with `asof`."""
+        """The `seq` of every topic."""
         if self._seqs is None:
             limit = self.memory.config.index.max_file_bytes
-            self._seqs = {name: _seq(topic, limit) for name, topic in self.topics.items()}
+            self._seqs = {name: seq_of(topic, limit) for name, topic in self.topics.items()}
         return self._seqs
 
     def _found(self, text: str, exclude: Collection[str]) -> list[Hit]:
@@ -240,7 +240,8 @@ class _Asked:
         return by_part(hits, self.way.ranking)[:DEPTH]
 
 
-def _seq(topic: Topic, max_bytes: int) -> float:
+def seq_of(topic: Topic, max_bytes: int) -> float:
+    """The `seq` that the topic states; one without a number takes no part in a query with `asof`."""
     stated = parse(read_text(topic.file, max_bytes=max_bytes)[0]).first("seq")
     try:
         return float(stated)

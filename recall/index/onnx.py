@@ -59,7 +59,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     end_token: int
     query_prefix: str = ""
     document_prefix: str = ""
-    floor: float = 0.195
+    floor: float = 0.205
 
 
 def models_folder() -> Path:

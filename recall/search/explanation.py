@@ -25,6 +25,7 @@ class Why(StrEnum):
     """Why a topic that came close is no hit."""
 
     BELOW_FLOOR = "below_floor"
+    FAR_BEHIND = "far_behind"
     OUTRANKED = "outranked"
     EXCLUDED = "excluded"
     TYPE = "type"

@@ -14,7 +14,7 @@ from recall.index.table import TYPES
 from recall.search.fusion import Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, match_words
 from recall.search.types import Coverage, Filter, Hit
-from recall.search.weights import FIT_SLACK, fit_by_words, fit_unshared
+from recall.search.weights import BESIDE_THE_BEST, FIT_SLACK, NO_FLOOR, fit_by_words, fit_unshared
 from recall.store.scan import scan_key
 from recall.store.topics import Topic
 from recall.text.scripts import is_cjk
@@ -99,9 +99,6 @@ class Hybrid:
     ) -> Found:
         """The k best topics over all snapshots; none when even the best do not fit.
 
-        Once one of the first reaches the floor, the others may stay a little below it: the memory knows something of
-        what is asked, and their rank says more than a border.
-
         Args:
             snapshots: where to look; one with vectors of another model is searched by its words.
             query: the words.
@@ -120,10 +117,24 @@ class Hybrid:
             scored.extend((number, item) for item in found)
         scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1].score, pair[1].position))
         hits = _hits(snapshots, scored[:depth], query)
-        fits = max((hit.fit for hit in hits[:_JUDGED] if hit.fit is not None), default=-math.inf)
-        least = self.floor - FIT_SLACK if fits >= self.floor else math.inf
-        good = tuple(hit for hit in hits[:k] if hit.fit is not None and hit.fit >= least)
-        return Found(good, scored[0][1].score if scored else None)
+        return Found(fitting(hits, self.floor)[:k], scored[0][1].score if scored else None)
+
+
+def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
+    """Those of the ranked hits that fit; none when even the first few do not.
+
+    Once one of the first reaches the floor, others may stay a little below it: the memory knows something of what is
+    asked, and their rank says more than a border. What has less than half of the best score is left out all the same.
+
+    Args:
+        hits: best first.
+        floor: how well the best must fit; far below zero for all hits.
+    """
+    fits = [-math.inf if hit.fit is None else hit.fit for hit in hits]
+    if not hits or max(fits[:_JUDGED]) < floor:
+        return ()
+    least = hits[0].score * BESIDE_THE_BEST if floor > NO_FLOOR else -math.inf
+    return tuple(hit for hit, fit in zip(hits, fits, strict=True) if fit >= floor - FIT_SLACK and hit.score >= least)
 
 
 def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:

@@ -41,6 +41,12 @@ _FIT_USUAL: Final = 0.5
 _FIT_NOTHING_SHARED: Final = 0.03
 _FULL_EVIDENCE: Final = 3  # words; one alone may be chance
 
+NO_FLOOR: Final = -1.0
+"""From here down a floor holds nothing back: no topic fits less."""
+
+BESIDE_THE_BEST: Final = 0.5
+"""Share of the best score that a hit must have: beside a note that says it, what only touches on it is noise."""
+
 FIT_SLACK: Final = 0.07
 """How far below the floor a topic may fit when another one reaches it."""
 

@@ -196,7 +196,7 @@ def test_topics_below_the_floor_are_named_with_their_score(scopes: list[Collecti
 @pytest.mark.parametrize("ask", [by_meaning, by_words])
 def test_topics_behind_the_first_k_are_named_with_their_rank(scopes: list[Collection], ask: object) -> None:
     for number in range(9):
-        write(scopes[0], f"{number}.md", "zebra" + " and more" * number)
+        write(scopes[0], f"{number}.md", "zebra" + " and" * number)
     assert callable(ask)
     found: Explanation = ask(in_step(scopes), "zebra", 2)
     assert len(found.recall.hits) == 2

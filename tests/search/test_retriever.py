@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,9 @@ from recall.index.flat import products
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
 from recall.search.lexical import rank
-from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
-from recall.search.types import Coverage, Filter
-from recall.store.topics import MemoryType, Scope
+from recall.search.retriever import Found, Hybrid, bounded, coverage_of, fitting, search_heuristic
+from recall.search.types import Coverage, Filter, Hit
+from recall.store.topics import MemoryType, Scope, parse_topic
 from recall.text.chunks import chunk_topic
 
 ENCODER = HashingEncoder(128)
@@ -132,20 +133,31 @@ def test_when_none_fits_there_is_no_hit_but_the_best_score_is_told(scopes: list[
     (hit,) = hybrid(-10).search(snapshots, query, vector, 5).hits
     assert hit.fit is not None
     found = hybrid(hit.fit + 0.001).search(snapshots, query, vector, 5)
-    assert (found.hits, found.best) == ((), pytest.approx(hit.score))
+    assert found.hits == ()
+    assert found.best == pytest.approx(hit.score)
     assert ids(hybrid(hit.fit).search(snapshots, query, vector, 5)) == ["a.md"]
 
 
-def test_beside_a_topic_that_fits_others_may_fit_a_little_less(scopes: list[Collection]) -> None:
-    write(scopes[0], "a.md", "cats eat fish")
-    write(scopes[0], "b.md", "cats eat and dogs sleep in the garden all day long")
-    write(scopes[0], "c.md", "the dashboard is behind the proxy")
-    snapshots, query = in_step(scopes), "cats eat fish"
-    vector = ENCODER.encode_query(query)
-    first, second, *_ = (hit.fit or 0.0 for hit in hybrid(-10).search(snapshots, query, vector, 3).hits)
-    assert ids(hybrid(second + 0.069).search(snapshots, query, vector, 3)) == ["a.md", "b.md"]
-    assert ids(hybrid(second + 0.071).search(snapshots, query, vector, 3)) == ["a.md"]
-    assert ids(hybrid(first + 0.001).search(snapshots, query, vector, 3)) == []
+def hit_of(score: float, fit: float) -> Hit:
+    topic = parse_topic("x", path=f"{score}.md", scope=Scope.PROJECT, mtime=0, file=Path("/m/x.md"))
+    return Hit(topic, score, fit=fit)
+
+
+@pytest.mark.parametrize(
+    ("hits", "shown"),
+    [
+        ([(0.9, 0.3), (0.8, 0.14), (0.7, 0.12)], 2),  # beside one that fits, others may fit a little less
+        ([(0.9, 0.199), (0.8, 0.19)], 0),
+        ([(0.9, 0.15), (0.8, 0.2)], 2),  # it need not be the first
+        ([(0.9, 0.15), *[(0.8, 0.1)] * 4, (0.7, 0.9)], 0),  # but among the first five
+        ([(0.9, 0.3), (0.46, 0.25), (0.44, 0.25)], 2),  # less than half of the best is noise
+        ([], 0),
+    ],
+)
+def test_what_fits_is_judged_together(hits: list[tuple[float, float]], shown: int) -> None:
+    ranked = [hit_of(score, fit) for score, fit in hits]
+    assert fitting(ranked, 0.2) == tuple(ranked[:shown])
+    assert fitting(ranked, -10) == tuple(ranked)
 
 
 def test_a_shorter_answer_is_the_beginning_of_a_longer_one(scopes: list[Collection]) -> None:
