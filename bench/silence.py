@@ -79,11 +79,11 @@ class _Scope:
     queries: tuple[Query, ...]
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Asks everything, shows the curve and records it."""
     parser = arguments(__doc__)
     parser.add_argument("--shared", type=Path, metavar="FOLDER", help="shared data; else $RECALL_SHARED or ../shared")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     with workbench(options.work) as cache:
         config = load(arguments={"index.cache": str(cache)})
         scopes = list(_scopes(find_sets(shared_folder(options.shared)), config))
@@ -94,10 +94,10 @@ def main() -> None:
     floor = encoder.floor
     _show_curve(answerable, unanswerable, floor)
     figures = [
-        Figure("answered though nothing fits", "%", _answered(unanswerable, floor)),
-        Figure("the same by floor", "%", {f"{at:.3f}": _answered(unanswerable, at)["all"] for at in _around(floor)}),
-        Figure("recall@5 that the floor costs", "points", _lost(answerable, floor)),
-        Figure("the same by floor", "points", {f"{at:.3f}": _lost(answerable, at)["all"] for at in _around(floor)}),
+        Figure("answered though nothing fits", "%", answered(unanswerable, floor)),
+        Figure("the same by floor", "%", {f"{at:.3f}": answered(unanswerable, at)["all"] for at in _around(floor)}),
+        Figure("recall@5 that the floor costs", "points", lost(answerable, floor)),
+        Figure("the same by floor", "points", {f"{at:.3f}": lost(answerable, at)["all"] for at in _around(floor)}),
         Figure(f"{_TURNS} turns of a mixed session", "", session),
     ]
     record("silence", figures, topics=sum(map(len, unanswerable.values())), quick=options.quick)
@@ -120,7 +120,7 @@ def _scopes(sets: Sequence[QualitySet], config: Config) -> Iterator[_Scope]:
             yield _Scope(one.name, root / scope, tuple(asked))
 
 
-def _small_talk() -> list[tuple[str, str, str]]:
+def small_talk() -> list[tuple[str, str, str]]:
     """Language, kind and text of each line."""
     lines = _SMALL_TALK.read_text(encoding="utf-8").splitlines()
     return [(language, kind, text) for language, kind, text in (line.split("\t") for line in lines)]
@@ -130,7 +130,7 @@ def _ask_all(
     scopes: Sequence[_Scope], config: Config, *, quick: bool
 ) -> tuple[dict[str, list[Asked]], dict[str, list[Asked]]]:
     """What was found of everything: of each set its own questions, of each kind the others."""
-    chance, talk = Random(SEED), _small_talk()
+    chance, talk = Random(SEED), small_talk()
     own: defaultdict[str, list[Asked]] = defaultdict(list)
     others: defaultdict[str, list[Asked]] = defaultdict(list)
     targets = _targets(scopes, chance)
@@ -212,14 +212,14 @@ def _name(path: str, query: Query) -> str:
 # --- figures
 
 
-def _answered(unanswerable: Mapping[str, Sequence[Asked]], floor: float) -> dict[str, float]:
+def answered(unanswerable: Mapping[str, Sequence[Asked]], floor: float) -> dict[str, float]:
     """Per cent of the questions that are answered at that floor; `all` without the sets' own, which are few."""
     shares = {kind: _percent([bool(one.shown(floor)) for one in asked]) for kind, asked in unanswerable.items()}
     every = [bool(one.shown(floor)) for kind, asked in unanswerable.items() if "without" not in kind for one in asked]
     return {"all": _percent(every), **dict(sorted(shares.items()))}
 
 
-def _lost(answerable: Mapping[str, Sequence[Asked]], floor: float) -> dict[str, float]:
+def lost(answerable: Mapping[str, Sequence[Asked]], floor: float) -> dict[str, float]:
     """Points of recall@5 that the floor costs: over all questions, as the mean of all sets, and of each set."""
     lost = {name: [one.recall(_NO_FLOOR) - one.recall(floor) for one in asked] for name, asked in answerable.items()}
     means = {name: 100 * (mean(values) or 0.0) for name, values in lost.items()}
@@ -236,10 +236,9 @@ def _show_curve(
 ) -> None:
     print("  floor   answered though nothing fits   recall@5 lost (all questions, mean of sets)")
     for floor in _around(shipped):
-        lost = _lost(answerable, floor)
-        answered = _answered(unanswerable, floor)["all"]
+        cost, share = lost(answerable, floor), answered(unanswerable, floor)["all"]
         mark = " <- shipped" if floor == shipped else ""
-        print(f"  {floor:.3f}   {answered:5.1f} %   {lost['all']:.1f}   {lost['mean of sets']:.1f} points{mark}")
+        print(f"  {floor:.3f}   {share:5.1f} %   {cost['all']:.1f}   {cost['mean of sets']:.1f} points{mark}")
 
 
 def _session(scopes: Sequence[_Scope], config: Config) -> dict[str, float]:
@@ -249,7 +248,7 @@ def _session(scopes: Sequence[_Scope], config: Config) -> dict[str, float]:
         Turns with an injection, those of them that the turn needed, share of the injected topics that are right,
         estimated tokens injected; the means over all real memories with enough questions.
     """
-    chance, talk = Random(SEED), _small_talk()
+    chance, talk = Random(SEED), small_talk()
     rows = []
     for scope in scopes:
         mine = [query for query in scope.queries if query.relevant]
