@@ -142,9 +142,19 @@ class SbertEncoder:
         return self._width
 
     @property
+    def query_prefix(self) -> str:
+        """Put before a query; a model without a preset is loaded to know it."""
+        return self.preset.query_prefix if self.preset else _prompt(self.loaded(), "query")
+
+    @property
+    def document_prefix(self) -> str:
+        """Put before a document; a model without a preset is loaded to know it."""
+        return self.preset.document_prefix if self.preset else _prompt(self.loaded(), "document", "passage", "corpus")
+
+    @property
     def chunk_tokens(self) -> int:
         """Estimated tokens that a text should have at most; a model without a preset is loaded to know it."""
-        limit = (self.preset.max_tokens or inf) if self.preset else _limit(self._loaded())
+        limit = (self.preset.max_tokens or inf) if self.preset else _limit(self.loaded())
         return int(min(limit, _LONGEST_CHUNK) * _SAFE_SHARE)
 
     @property
@@ -164,35 +174,33 @@ class SbertEncoder:
                 return
             with NATIVE.call():
                 model = _load(self.folder, self._threads, self.preset)
-            self._width = len(self._run(model, "", ""))
+            self._width = len(_run(model, "", "", name=self.name))
+            if self.preset and self._width != self.preset.dim:
+                raise EncoderError(f"{self.folder} gives vectors of {self._width}, its preset says {self.preset.dim}")
             self._model = model
+
+    def loaded(self) -> Any:
+        """The SentenceTransformer, loaded if need be; see `warm_up` for what may go wrong."""
+        self.warm_up()
+        return self._model
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text, shape (n, dim); a text beyond the model's length is read in parts and gets their mean."""
         if not texts:
             return np.zeros((0, self.dim), np.float32)
-        model = self._loaded()
-        prefix = self.preset.document_prefix if self.preset else _prompt(model, "document", "passage", "corpus")
-        rows = [
-            np.mean([self._run(model, part, prefix) for part in self._parts(text, prefix)], axis=0) for text in texts
-        ]
+        prefix = self.document_prefix
+        rows = [np.mean([self._run(part, prefix) for part in self._parts(text, prefix)], axis=0) for text in texts]
         return check_vectors(np.stack(rows), rows=len(texts), dim=self.dim)
 
     def encode_query(self, text: str) -> Vector:
         """The query's vector, shape (dim,); what lies beyond the model's length is not read."""
-        model = self._loaded()
-        prefix = self.preset.query_prefix if self.preset else _prompt(model, "query")
-        row = self._run(model, _clean(text), prefix, as_query=True)
+        row = self._run(_clean(text), self.query_prefix, as_query=True)
         vector: Vector = check_vectors(row[None], rows=1, dim=self.dim)[0]
         return vector
 
-    def _loaded(self) -> Any:
-        self.warm_up()
-        return self._model
-
     def _parts(self, text: str, prefix: str) -> list[str]:
         """The document in pieces that the model reads whole, found by halving what is too long."""
-        model, parts, left = self._loaded(), [], [_clean(text)]
+        model, parts, left = self.loaded(), [], [_clean(text)]
         limit = _limit(model)
         while left:
             part = left.pop()
@@ -204,17 +212,24 @@ class SbertEncoder:
                 parts.append(part)
         return parts
 
-    def _run(self, model: Any, text: str, prefix: str, *, as_query: bool = False) -> Vector:
-        encode = model.encode_query if as_query else model.encode_document
-        try:
-            with self._encoding, NATIVE.call():
-                rows = encode([text], prompt=prefix, batch_size=1, show_progress_bar=False, normalize_embeddings=True)
-        except EncoderError:
-            raise
-        except Exception as error:  # torch and the model's own code raise anything
-            raise EncoderError(f"{self.name} cannot encode a text of {len(text)} characters: {error}") from error
-        vector: Vector = np.asarray(rows[0], np.float32)
-        return vector
+    def _run(self, text: str, prefix: str, *, as_query: bool = False) -> Vector:
+        model = self.loaded()
+        with self._encoding:
+            return _run(model, text, prefix, name=self.name, as_query=as_query)
+
+
+def _run(model: Any, text: str, prefix: str, *, name: str, as_query: bool = False) -> Vector:
+    """The vector of a text, shape (dim,)."""
+    encode = model.encode_query if as_query else model.encode_document
+    try:
+        with NATIVE.call():
+            rows = encode([text], prompt=prefix, batch_size=1, show_progress_bar=False, normalize_embeddings=True)
+    except EncoderError:  # the process is ending
+        raise
+    except Exception as error:  # torch and the model's own code raise anything
+        raise EncoderError(f"{name} cannot encode a text of {len(text)} characters: {error}") from error
+    vector: Vector = np.asarray(rows[0], np.float32)
+    return vector
 
 
 def _clean(text: str) -> str:
