@@ -1,4 +1,4 @@
-"""`python models/build.py SOURCE OUT`: a model of sentence-transformers in a form that recall loads (docs/models.md)."""
+"""`python models/build.py SOURCE OUT`: a model of sentence-transformers in recall's own form (docs/models.md)."""
 
 import argparse
 import logging

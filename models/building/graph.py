@@ -1,4 +1,4 @@
-"""From a model of sentence-transformers to an ONNX file: tokens in, a vector of unit length out. Needs torch and onnx."""
+"""From a model of sentence-transformers to an ONNX file: tokens in, a unit vector out. Needs torch and onnx."""
 
 from collections.abc import Sequence
 from pathlib import Path

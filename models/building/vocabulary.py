@@ -78,6 +78,7 @@ def kept(tokenizer: Json, *, languages: Sequence[str] = (), texts: Iterable[str]
     """
     if unknown := [language for language in languages if language not in LETTERS]:
         raise Refusal(f"unknown language {', '.join(unknown)}; known are {', '.join(sorted(LETTERS))}")
+    held = regex.compile(r"\[unused\d*\]")  # places that BERT's makers left free
     special = {token["id"] for token in tokenizer["added_tokens"]}
     used = {
         number for encoding in Tokenizer.from_str(text_of(tokenizer)).encode_batch([*texts]) for number in encoding.ids
@@ -87,7 +88,10 @@ def kept(tokenizer: Json, *, languages: Sequence[str] = (), texts: Iterable[str]
     return [
         number
         for number, piece in enumerate(pieces(tokenizer))
-        if number in special or number in used or len(bare := _bare(piece)) <= 1 or spelt.fullmatch(bare)
+        if number in special
+        or number in used
+        or len(bare := _bare(piece)) <= 1
+        or (spelt.fullmatch(bare) and not held.fullmatch(bare))
     ]
 
 
