@@ -88,21 +88,28 @@ def shrink(model: Any, keep: Sequence[int]) -> None:
 
 
 def export(model: Any, head: Head | None, file: Path) -> None:
-    """Writes the model with its head as an ONNX file of full precision."""
+    """Writes the model with its head as an ONNX file of full precision.
+
+    Raises:
+        Refusal: torch cannot turn it into a graph.
+    """
     sentence = Sentence(model, head).eval()
     example = torch.arange(3, 10)[None] % model[0].auto_model.config.vocab_size
     tokens = {1: torch.export.Dim("tokens", min=1, max=int(model.max_seq_length))}
-    with torch.no_grad():
-        program = torch.onnx.export(
-            sentence,
-            (example, torch.ones_like(example)),
-            input_names=["input_ids", "attention_mask"],
-            output_names=["vector"],
-            opset_version=_OPSET,
-            dynamo=True,
-            dynamic_shapes=(tokens, tokens),
-            verbose=False,
-        )
+    try:
+        with torch.no_grad():
+            program = torch.onnx.export(
+                sentence,
+                (example, torch.ones_like(example)),
+                input_names=["input_ids", "attention_mask"],
+                output_names=["vector"],
+                opset_version=_OPSET,
+                dynamo=True,
+                dynamic_shapes=(tokens, tokens),
+                verbose=False,
+            )
+    except Exception as error:  # of the exporter, or of the model's own code
+        raise Refusal(f"torch cannot turn the model into a graph: {error}") from error
     proto = program.model_proto
     proto.ir_version = min(proto.ir_version, _IR_VERSION)
     onnx.save(proto, file)

@@ -70,7 +70,10 @@ def find_source(model: str) -> Source:
     """
     if model in presets():
         return Source(model, None, presets()[model].model, presets()[model])
-    folder = Path(model).expanduser()
+    try:
+        folder = Path(model).expanduser()
+    except RuntimeError as error:
+        raise ModelNotFoundError(str(error), path=model) from error
     if folder.is_dir():
         folder = folder.absolute()
         return Source(folder.name, folder, "", presets().get(folder.name))

@@ -80,13 +80,24 @@ def test_a_folder_named_like_a_preset_has_its_row(tmp_path: Path) -> None:
         assert find_source(str(folder)) == Source(name, folder, "", presets().get(name))
 
 
-@pytest.mark.parametrize("name", ["/no/such/folder", "../up", "a/b/c", "a b", "", "~/nowhere-at-all", "带/中文"])
-def test_what_is_neither_folder_nor_name_is_refused(name: str) -> None:
-    if name:
-        with pytest.raises(ModelNotFoundError, match="no such folder"):
-            find_source(name)
+@pytest.mark.parametrize(
+    "name", ["/no/such/folder", "../up", "a/b/c", "a b", "", "~/nowhere-at-all", "带/中文", "a\x00b"]
+)
+def test_what_is_neither_folder_nor_name_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelNotFoundError, match="no such folder"):
+        find_source(name or "./nothing")
+
+
+def test_the_home_of_an_unknown_user_is_no_folder() -> None:
+    with pytest.raises(ModelNotFoundError, match="home"):
+        find_source("~no-such-user-here/model")
+
+
+@pytest.mark.parametrize("model", ["sbert:", ""])
+def test_a_setting_that_names_nothing_is_an_error(model: str) -> None:
     with pytest.raises(ConfigError, match="name or the folder"):
-        load(arguments={"encoder.model": "sbert:"})
+        load(arguments={"encoder.model": model})
 
 
 # --- where the extra is missing
