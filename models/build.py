@@ -66,7 +66,7 @@ def main() -> int:
         print(f"{file}: {file.stat().st_size:,} bytes")
     print(f"vocabulary: {built.pieces[0]:,} pieces, {built.pieces[1]:,} kept")
     like = built.parity
-    print(f"cosine with the source, {like.count} vectors: mean {like.mean:.4f}, least {like.least:.4f} ({like.worst})")
+    print(f"cosine with the source, {like.count} texts: mean {like.mean:.4f}, least {like.least:.4f} ({like.worst})")
     return 0
 
 

@@ -20,6 +20,8 @@ from recall.index.sbert import SbertEncoder
 _MOST_UNKNOWN: Final = 0.1
 # Of the given texts, so many are compared.
 _MOST_SAMPLES: Final = 200
+# Tokens for a prefix.
+_ROOM: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,8 @@ def build(encoder: SbertEncoder, order: Order) -> Built:
     tokenizer = tokenizer_of(encoder.loaded())
     before = vocabulary.size_of(tokenizer)
     head = head_for(encoder, tokenizer, order)
-    samples = samples_for(order)
+    # What is too long to be read whole is cut elsewhere than sentence-transformers cuts it.
+    samples = vocabulary.shorter(tokenizer, samples_for(order), encoder.loaded().max_seq_length - _ROOM)
     wanted = vectors(encoder, samples)
     prefixes = {"query_prefix": encoder.query_prefix, "document_prefix": encoder.document_prefix}
     parent = order.out.absolute().parent

@@ -11,10 +11,10 @@ from recall.index.base import Encoder, Vectors
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Cosines between source and result, of each text as a query and as a document.
+    """Cosines between source and result.
 
     Attributes:
-        count: how many were compared.
+        count: texts that were compared.
         mean: of all.
         least: of the text that came out worst.
         worst: that text.
@@ -27,9 +27,13 @@ class Parity:
 
 
 def vectors(encoder: Encoder, texts: Sequence[str]) -> Vectors:
-    """All texts as queries, then all as documents; shape (2n, dim)."""
-    queries = [encoder.encode_query(text) for text in texts]
-    return np.vstack([np.stack(queries), encoder.encode_documents(texts)])
+    """Each other text as a query, the rest as documents; shape (n, dim)."""
+    return np.vstack(
+        [
+            encoder.encode_documents([text]) if at % 2 else encoder.encode_query(text)[None]
+            for at, text in enumerate(texts)
+        ]
+    )
 
 
 def compare(wanted: Matrix | Vectors, found: Vectors, texts: Sequence[str]) -> Parity:
@@ -42,4 +46,4 @@ def compare(wanted: Matrix | Vectors, found: Vectors, texts: Sequence[str]) -> P
     """
     cosines = (wanted * found).sum(axis=1)
     at = int(cosines.argmin())
-    return Parity(len(cosines), float(cosines.mean()), float(cosines[at]), texts[at % len(texts)])
+    return Parity(len(cosines), float(cosines.mean()), float(cosines[at]), texts[at])

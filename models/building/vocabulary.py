@@ -68,6 +68,19 @@ def unknown_share(tokenizer: Json, texts: Sequence[str]) -> float:
     return sum(number == unknown for number in found) / max(len(found), 1)
 
 
+def shorter(tokenizer: Json, texts: Sequence[str], most: int) -> list[str]:
+    """The texts of at most so many pieces.
+
+    Raises:
+        Refusal: there are none.
+    """
+    found = Tokenizer.from_str(text_of(tokenizer)).encode_batch([*texts])
+    short = [text for text, encoding in zip(texts, found, strict=True) if len(encoding.ids) <= most]
+    if not short:
+        raise Refusal(f"none of the texts has at most {most} pieces, so that source and result could be compared")
+    return short
+
+
 def kept(tokenizer: Json, *, languages: Sequence[str] = (), texts: Iterable[str] = ()) -> list[int]:
     """Numbers of the pieces that the languages' letters can spell, or that occur in the texts, in rising order.
 

@@ -177,7 +177,7 @@ class SbertEncoder:
                 return
             with NATIVE.call():
                 model = _load(self.folder, self._threads, self.preset)
-            self._width = len(_run(model, "", "", name=self.name))
+            self._width = len(_run(model, "warm-up", "", name=self.name))
             if self.preset and self._width != self.preset.dim:
                 raise EncoderError(f"{self.folder} gives vectors of {self._width}, its preset says {self.preset.dim}")
             self._model = model

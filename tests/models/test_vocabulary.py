@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from models.building.folder import frame_of
 from models.building.refusal import Refusal
-from models.building.vocabulary import kept, pieces, size_of, text_of, trimmed, unknown_share
+from models.building.vocabulary import kept, pieces, shorter, size_of, text_of, trimmed, unknown_share
 
 WORDS = [
     *("[PAD]", "[unused]", "[UNK]", "[CLS]", "[SEP]", "the", "deploy", "##ment", "##s", "d", "##d", "e", "##e"),
@@ -131,6 +131,12 @@ def test_the_share_of_unknown_pieces_is_found() -> None:
     assert unknown_share(wordpiece(), ["the deploy", "слово 猫"]) == 0.5
     assert unknown_share(unigram(), ["the"]) == 0
     assert unknown_share(wordpiece(), []) == 0
+
+
+def test_texts_that_are_too_long_are_left_out() -> None:
+    assert shorter(wordpiece(), ["the", "the deploy", "the the the"], 4) == ["the", "the deploy"]
+    with pytest.raises(Refusal, match="none of the texts has at most 2 pieces"):
+        shorter(wordpiece(), ["the"], 2)
 
 
 def test_what_cannot_be_cut_down_is_refused() -> None:
