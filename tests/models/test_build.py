@@ -158,6 +158,7 @@ def tiny(folder: Path, *, kind: str = "bert", pooling: str = "mean", framed: boo
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
 
     torch.manual_seed(5)
+    torch.set_num_threads(1)  # on busy cores, threads that wait for each other take many times as long
     whole = unigram() if kind == "xlmr" else wordpiece()
     if not framed:
         whole.post_processor = None
@@ -226,8 +227,9 @@ def test_a_trimmed_vocabulary_changes_no_vector_of_a_text_whose_pieces_stay(tmp_
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_both_poolings_give_the_vectors_of_the_source(tmp_path: Path, pooling: str) -> None:
     source = tiny(tmp_path / "source", pooling=pooling)
-    assert made(source, tmp_path / "full", parity=0.99999).parity.least > 0.99999
-    assert made(source, tmp_path / "small", bytes_a_weight=1, parity=0.97).parity.least > 0.97
+    texts = ["deploy every night", "coffee", "never on a friday afternoon", "x" * 100]
+    assert made(source, tmp_path / "full", texts=texts, parity=0.99999).parity.least > 0.99999
+    assert made(source, tmp_path / "small", texts=texts, bytes_a_weight=1, parity=0.97).parity.least > 0.97
     sizes = [(tmp_path / name / "model.onnx").stat().st_size for name in ("full", "small")]
     assert sizes[1] < sizes[0]
 
@@ -241,11 +243,12 @@ def test_a_head_becomes_part_of_the_model(tmp_path: Path, head: str) -> None:
 
     source = tiny(tmp_path / "source")
     encoder = SbertEncoder(str(source))
-    wanted = order(tmp_path / "out", head=head)
+    texts = ["deploy every night", "coffee", "backup"]
+    wanted = order(tmp_path / "out", head=head, texts=texts)
     fitted = head_for(encoder, tokenizer_of(encoder.loaded()), wanted)
     assert fitted is not None
     plain = encoder.encode_documents(["deploy every night"])
-    assert made(source, tmp_path / "out", head=head, parity=0.9999).parity.least > 0.9999
+    assert made(source, tmp_path / "out", head=head, texts=texts, parity=0.9999).parity.least > 0.9999
     found = OnnxEncoder(tmp_path / "out").encode_documents(["deploy every night"])
     np.testing.assert_allclose(found, fitted(plain), atol=1e-4)
     assert float(found[0] @ plain[0]) < 0.99
