@@ -27,13 +27,13 @@ def wordpiece() -> dict[str, Any]:
 
 
 def unigram() -> dict[str, Any]:
-    found = ["<s>", "<pad>", "</s>", "<unk>", "▁", "▁the", "▁deploy", "s", "▁при", "вет", "发布", "发", "布", "ment"]
-    whole = Tokenizer(models.Unigram([(piece, -float(at)) for at, piece in enumerate(found)], unk_id=3))
+    found = ["вет", "<s>", "<pad>", "</s>", "<unk>", "▁", "▁the", "▁deploy", "s", "▁при", "发布", "发", "布", "ment"]
+    whole = Tokenizer(models.Unigram([(piece, -float(at)) for at, piece in enumerate(found)], unk_id=4))
     whole.pre_tokenizer = pre_tokenizers.Metaspace()
     whole.decoder = decoders.Metaspace()
-    whole.add_special_tokens(found[:4])
+    whole.add_special_tokens(found[1:5])
     whole.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 1), ("</s>", 3)]
     )
     tokenizer: dict[str, Any] = json.loads(whole.to_str())
     return tokenizer
@@ -100,6 +100,8 @@ def test_a_text_whose_pieces_stay_is_cut_as_before(tokenizer: dict[str, Any], te
     assert size_of(small) == len(keep) < size_of(tokenizer)
     assert pieces(small) == [pieces(tokenizer)[number] for number in keep]
     assert cut(small, text) == cut(tokenizer, text)
+    assert all(pieces(small)[token["id"]] == token["content"] for token in small["added_tokens"])
+    assert unknown_share(small, ["猫"]) == unknown_share(tokenizer, ["猫"]) > 0
     before = Tokenizer.from_str(text_of(tokenizer)).encode(text).ids
     assert [keep[number] for number in Tokenizer.from_str(text_of(small)).encode(text).ids] == before
 
