@@ -31,9 +31,10 @@ words, both independent of our code; `dense` the cosine of the shipped model alo
 `recall` the same with the shipped floor, as `Memory.recall` answers; `delivered` what a turn with tools puts in front
 of the model, at most `search.k` topics and not ten. One setting for all sets.
 
-What a set is worth: `headline` sets are like memories in use, and nobody looked at them while the model's head and the
-share of .4 in the score were chosen; `tuned on` marks those that were looked at. Questions that nothing should be
-answered to count in their own table alone.
+What a set is worth: `headline` sets are like memories in use, and nobody looked at them while the model's head was
+chosen; `tuned on` marks those that were looked at then. The weight of words, the list of function words and the floor
+(docs/ranking.md) were chosen on the questions of all sets that are measured here; the other half of the questions was
+kept from us. Questions that nothing should be answered to count in their own table alone.
 """
 
 

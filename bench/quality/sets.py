@@ -10,7 +10,7 @@ from bench.runner import REPOSITORY
 from recall.apps.testset import Query
 
 HEADLINE: Final = ("realmem", "vehiclemem", "real_memories", "precisionmembench")
-"""Sets that nobody looked at while the model's head and the floor were chosen, and that are like memories in use."""
+"""Sets that nobody looked at while the model's head was chosen, and that are like memories in use."""
 
 TUNED_ON: Final = frozenset(
     {
@@ -25,7 +25,7 @@ TUNED_ON: Final = frozenset(
         "xquad_zh2en",
     }
 )
-"""The head of the shipped model and the share of .4 in its score were chosen while looking at these."""
+"""The head of the shipped model was chosen while looking at these."""
 
 CROSS_LINGUAL: Final = frozenset({"xquad_en2zh", "xquad_zh2en"})
 """Words cannot find anything here: an average with them says little about ranking."""

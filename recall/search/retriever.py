@@ -124,7 +124,8 @@ def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
     """Those of the ranked hits that fit; none when even the first few do not.
 
     Once one of the first reaches the floor, others may stay a little below it: the memory knows something of what is
-    asked, and their rank says more than a border. What has less than half of the best score is left out all the same.
+    asked, and their rank says more than a border. What has less than half of the best score is left out all the same,
+    save where words stand in for a vector that is still to be made.
 
     Args:
         hits: best first.
@@ -134,7 +135,11 @@ def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
     if not hits or max(fits[:_JUDGED]) < floor:
         return ()
     least = hits[0].score * BESIDE_THE_BEST if floor > NO_FLOOR else -math.inf
-    return tuple(hit for hit, fit in zip(hits, fits, strict=True) if fit >= floor - FIT_SLACK and hit.score >= least)
+    return tuple(
+        hit
+        for hit, fit in zip(hits, fits, strict=True)
+        if fit >= floor - FIT_SLACK and (hit.score >= least or hit.cosine is None)
+    )
 
 
 def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:

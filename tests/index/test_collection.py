@@ -19,7 +19,7 @@ import pytest
 
 import recall
 from recall import Config, Memory, Recall
-from recall.config import EncoderConfig, IndexConfig
+from recall.config import EncoderConfig, IndexConfig, SearchConfig
 from recall.errors import RecallError
 from recall.index import home
 from recall.index.catalog import FORMAT
@@ -52,7 +52,10 @@ def write(root: Path, path: str, body: str) -> Path:
 
 
 def settings(cache: Path) -> Config:
-    return Config(index=IndexConfig(cache=str(cache)), encoder=EncoderConfig(model="hashing"))
+    """Without a floor, so that there are several answers to compare."""
+    return Config(
+        search=SearchConfig(floor=-1.0), index=IndexConfig(cache=str(cache)), encoder=EncoderConfig(model="hashing")
+    )
 
 
 def opened(root: Path, cache: Path) -> Memory:
@@ -394,10 +397,10 @@ WORKER = """
 import sys
 from pathlib import Path
 from recall import Config, Memory
-from recall.config import EncoderConfig, IndexConfig
+from recall.config import EncoderConfig, IndexConfig, SearchConfig
 
 root, cache, name = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-config = Config(index=IndexConfig(cache=cache), encoder=EncoderConfig(model="hashing"))
+config = Config(search=SearchConfig(floor=-1.0), index=IndexConfig(cache=cache), encoder=EncoderConfig(model="hashing"))
 with Memory.open(root, config=config, background=name == "left") as memory:
     for number in range(20):
         mark = f"{name}mark{number}"

@@ -104,7 +104,7 @@ def test_in_a_large_folder_what_came_went_or_was_exchanged_shows_at_once(
         write(f"{name}.md", f"the {name} zebra crossing")
     memory = opened(config=patient)
     memory.recall("zebra")
-    exchanged = write("gone.md", "the exchanged tiger crossing")
+    exchanged = write("gone.md", "the exchanged zebra crossing as well")
     exchanged.replace(exchanged.with_name("exchanged.md"))
     write("new.md", "a new zebra crossing")
     assert sorted(ids(memory.prefetch("zebra crossing").first(LONG_S))) == ["edited.md", "exchanged.md", "new.md"]

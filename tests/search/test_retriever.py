@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,12 @@ def test_when_none_fits_there_is_no_hit_but_the_best_score_is_told(scopes: list[
 
 def hit_of(score: float, fit: float) -> Hit:
     topic = parse_topic("x", path=f"{score}.md", scope=Scope.PROJECT, mtime=0, file=Path("/m/x.md"))
-    return Hit(topic, score, fit=fit)
+    return Hit(topic, score, cosine=0.1, fit=fit)
+
+
+def test_what_has_no_vector_yet_is_not_measured_by_what_has_one() -> None:
+    ranked = [hit_of(0.9, 0.3), replace(hit_of(0.3, 0.3), cosine=None), hit_of(0.29, 0.3)]
+    assert fitting(ranked, 0.2) == tuple(ranked[:2])
 
 
 @pytest.mark.parametrize(
