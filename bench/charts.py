@@ -132,14 +132,11 @@ def _forest(axis: Axes, gaps: Sequence[Record | None], title: str) -> None:
         near = {at: gap for at, gap in rows if abs(gap["mean"]) <= _FARTHEST}
         means = [gap["mean"] for gap in near.values()]
         reach = [[abs(gap["mean"] - gap[side]) for gap in near.values()] for side in ("low", "high")]
-        style = {"color": look.colour, "marker": look.marker, "linestyle": "", "capsize": 3}
-        axis.errorbar(means, list(near), xerr=reach, label=look.label, **style)
+        axis.errorbar(means, list(near), xerr=reach, fmt=look.marker, color=look.colour, label=look.label, capsize=3)
         bounds += [abs(gap[side]) for gap in near.values() for side in ("low", "high")]
         for at, gap in rows:
             if at not in near:
-                where, side = (0.52, "left") if gap["mean"] > 0 else (0.48, "right")
-                place = {"transform": axis.get_yaxis_transform(), "ha": side, "va": "center"}
-                axis.text(where, at, page.interval(gap), color=look.colour, fontsize=9, **place)
+                axis.text(0.0, at, f" {page.interval(gap)}", color=look.colour, fontsize=9, va="center")
     axis.set_xlim(-1.1 * max(bounds), 1.1 * max(bounds))
     axis.set_title(title, fontsize=10)
     axis.set_xlabel("difference of nDCG@10")
@@ -165,7 +162,7 @@ def parts_and_peers(results: Path = RESULTS) -> Figure:
         drawn = axis.barh(range(len(COLUMNS)), [means[name] for name in COLUMNS], color=colours)
         axis.bar_label(drawn, labels=[page.number(means[name]) for name in COLUMNS], padding=3, fontsize=9)
         axis.set_title(title, fontsize=10)
-        axis.set_xlabel("mean nDCG@10")
+        axis.set_xlabel("mean nDCG@10 (0 to 1)")
         axis.set_xlim(0, 1)
         axis.set_xticks([0, 0.25, 0.5, 0.75], ["0", ".25", ".5", ".75"])
     axes[0].set_yticks(range(len(COLUMNS)), [name if name in WAYS else f"{name} (peer)" for name in COLUMNS])
@@ -270,12 +267,14 @@ def latency_by_size(results: Path = RESULTS) -> Figure:
         points = {topics * 1.08**shift: values for topics, values, *_ in compared}  # so that no bar hides another
         middle = [values["p50"] for values in points.values()]
         above = [values["p99"] - values["p50"] for values in points.values()]
-        style = {"color": look.colour, "marker": look.marker}
-        times.errorbar(list(points), middle, yerr=[[0.0] * len(above), above], capsize=3, label=look.label, **style)
+        reach = [[0.0] * len(above), above]
+        form = f"{look.marker}-"
+        times.errorbar(list(points), middle, yerr=reach, fmt=form, color=look.colour, label=look.label, capsize=3)
         rivals = dict.fromkeys(against for *_, against, _ in compared)
         for rival, dashes in zip(rivals, _DASHES, strict=False):
             line = {topics: ratio for topics, _, against, ratio in compared if against == rival}
-            ratios.plot(*zip(*line.items(), strict=True), linestyle=dashes, label=f"{look.label} / {rival}", **style)
+            form, label = f"{look.marker}{dashes}", f"{look.label} / {rival}"
+            ratios.plot(list(line), list(line.values()), form, color=look.colour, label=label)
     times.axhline(100, color=_GREY, linestyle=":", label="budget of a turn, 100 ms")
     times.set_ylabel("time of an answer (ms): median, bar to p99")
     ratios.axhline(1, color="black", linewidth=0.8)
@@ -330,5 +329,5 @@ def _signed(figure: Figure, said: str) -> Figure:
 def _unmeasured(bench: str) -> Figure:
     """The sentence that stands where a picture would."""
     figure = _canvas(2)
-    figure.text(0.01, 0.5, f"Not measured yet; run: python -m bench.{bench}", va="center")
+    figure.text(0.02, 0.5, f"Not measured yet; run: python -m bench.{bench}", va="center")
     return figure
