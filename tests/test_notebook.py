@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import pytest
 
-for _module in ("nbformat", "nbclient", "ipykernel", "matplotlib"):
-    pytest.importorskip(_module, reason="the extra `notebook` is not installed")
-
-import nbformat  # noqa: E402 - of the extra that was just looked for
-from nbclient import NotebookClient  # noqa: E402
+nbformat = pytest.importorskip("nbformat", reason="the extra `notebook` is not installed")
+nbclient = pytest.importorskip("nbclient", reason="the extra `notebook` is not installed")
+pytest.importorskip("ipykernel", reason="the extra `notebook` is not installed")
+pytest.importorskip("matplotlib", reason="the extra `notebook` is not installed")
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 NOTEBOOK: Final = REPOSITORY / "notebooks" / "benchmark.ipynb"
@@ -46,7 +45,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
             patch.setenv(name, str(folder / name.lower()))
         for name in ("http_proxy", "https_proxy"):
             patch.setenv(name, "http://127.0.0.1:9")  # the port that answers nobody
-        client = NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(NOTEBOOK.parent)}})
+        client = nbclient.NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(NOTEBOOK.parent)}})
         yield code_of(client.execute().cells)
 
 
