@@ -61,7 +61,8 @@ class EncoderConfig:
     """What turns text into vectors.
 
     Attributes:
-        model: `onnx` for the shipped one, `hashing` for none, `off` for words alone, else the folder of an ONNX model.
+        model: `onnx` for the shipped one, `hashing` for none, `off` for words alone, the name of a preset, `sbert:` and
+            a folder or a name for a model of sentence-transformers, else the folder of an ONNX model.
         threads: threads of one encoding, 64 at most.
     """
 
@@ -105,6 +106,9 @@ class Config:
     layout: LayoutConfig = LayoutConfig()
     traces: TracesConfig = TracesConfig()
 
+
+SBERT: Final = "sbert:"
+"""In `encoder.model`, before the folder or the name of a model of sentence-transformers."""
 
 Number = TypeVar("Number", int, float)
 
@@ -165,6 +169,13 @@ def _text(value: object, *, among: tuple[str, ...] = ()) -> str:
     return value
 
 
+def _model(value: object) -> str:
+    text = _text(value)
+    if not text.removeprefix(SBERT):
+        raise ValueError(f"expected the name or the folder of a model, not {value!r}")
+    return text
+
+
 _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
     "search.k": _whole,
     "search.budget_ms": _milliseconds,
@@ -177,7 +188,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
     "index.exact_rows": _whole,
     "index.watch": _perhaps,
     "index.workers": partial(_whole, least=0, most=64),
-    "encoder.model": _text,
+    "encoder.model": _model,
     "encoder.threads": partial(_whole, most=64),
     "layout.host": partial(_text, among=("", "qwen", "claude", "wave", "workbuddy", "plain")),
     "layout.worktrees": partial(_text, among=("", "shared", "separate")),

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from pathlib import Path
 
-from recall.config import EncoderConfig
+from recall.config import SBERT, EncoderConfig
 from recall.errors import EncoderError
 from recall.index.base import Encoder
 
@@ -16,6 +16,7 @@ def make_encoder(config: EncoderConfig) -> Encoder | None:
 
     Raises:
         ModelNotFoundError: the named folder holds no model.
+        MissingExtraError: a model of sentence-transformers is named, which is not installed.
     """
     if config.model == "off":
         return None
@@ -23,10 +24,23 @@ def make_encoder(config: EncoderConfig) -> Encoder | None:
         from recall.index.hashing import HashingEncoder
 
         return HashingEncoder()
+    if config.model.startswith(SBERT) or _is_preset(config.model):
+        from recall.index.sbert import SbertEncoder
+
+        return SbertEncoder(config.model.removeprefix(SBERT), threads=config.threads)
     from recall.index.onnx import OnnxEncoder
 
     folder = None if config.model == "onnx" else Path(config.model).expanduser()
     return OnnxEncoder(folder, threads=config.threads)
+
+
+def _is_preset(model: str) -> bool:
+    """Whether it names a preset; `./NAME` is a folder of that name."""
+    if model == "onnx" or Path(model).name != model:
+        return False
+    from recall.index.presets import presets
+
+    return model in presets()
 
 
 def recipe_of(encoder: Encoder | None) -> EncoderConfig | None:
@@ -40,6 +54,6 @@ def recipe_of(encoder: Encoder | None) -> EncoderConfig | None:
         return None
     try:
         made = make_encoder(recipe)
-    except EncoderError:
+        return recipe if made is not None and made.fingerprint == encoder.fingerprint else None
+    except EncoderError:  # one that has to fetch its model to know what it is raises it as late as this
         return None
-    return recipe if made is not None and made.fingerprint == encoder.fingerprint else None
