@@ -5,6 +5,7 @@ measured yet, the picture is a sentence that says how to measure it. Nothing dep
 Chinese characters.
 """
 
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _GREY: Final = "#6b6b6b"
 _WIDTH: Final = 9.0  # inches
 _ROW: Final = 0.27  # inches
 _DPI: Final = 110
+_LETTERS: Final = 120  # of the small type, in a line
 _FARTHEST: Final = 0.3  # differences beyond it are written, so that the others can be seen
 _MOST_ANSWERED: Final = 15.0  # per cent
 _MOST_LOST: Final = 3.0  # points
@@ -322,7 +324,7 @@ def _legend(figure: Figure, axis: Axes) -> None:
 
 def _signed(figure: Figure, said: str) -> Figure:
     """The picture with what it says below it."""
-    figure.supxlabel(said, fontsize=8, color=_GREY)
+    figure.supxlabel(textwrap.fill(said, _LETTERS), fontsize=8, color=_GREY)
     return figure
 
 

@@ -126,6 +126,15 @@ def test_the_type_of_a_name_says_what_the_set_is_worth(tmp_path: Path) -> None:
     assert labels["locomo_sessions"].get_color() != labels["dureader_zh"].get_color() == "black"
 
 
+def test_what_is_said_below_stays_within_the_picture_however_many_states_were_measured(tmp_path: Path) -> None:
+    runs = [quality_of(f"set_{number}") | {"commit": f"{number:08}"} for number in range(17)]
+    figure = charts.quality_by_set(write(tmp_path, "quality", *runs))
+    figure.draw_without_rendering()
+    last = figure.findobj(lambda one: isinstance(one, Text) and "Commit" in one.get_text())[0]
+    assert "00000000, 00000001" in " ".join(last.get_text().split())
+    assert figure.bbox.x0 <= last.get_window_extent().x0 < last.get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_parts_without_a_right_answer_are_left_out(tmp_path: Path) -> None:
     run = quality_of("realmem", languages=["en"])
     run["parts"]["lang"]["zh"] = run["whole"] | {"answerable": 0}
