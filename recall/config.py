@@ -7,7 +7,7 @@ environment, user file, arguments (DESIGN section 4.6).
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, cast
 
@@ -148,7 +148,12 @@ def _milliseconds(value: object) -> float:
 
 
 def _floor(value: object) -> float | None:
-    return None if value is None or value == "null" else _real(value)
+    if value is None or value == "null":
+        return None
+    number = _real(value)
+    if not isfinite(number):
+        raise ValueError(f"expected a number, not {value!r}")
+    return number
 
 
 def _flag(value: object) -> bool:
@@ -200,7 +205,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
 _PROJECT_RANGES: Final = {
     "search.k": (1, 20),
     "search.fast_k": (1, 5),
-    "search.floor": (0, 10),
+    "search.floor": (0.2, 10),
     "search.prompt_tokens": (1, 8000),
 }
 PROJECT_KEYS: Final = frozenset(_PROJECT_RANGES)

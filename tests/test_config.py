@@ -33,7 +33,7 @@ def test_without_sources_the_defaults_hold(tmp_path: Path) -> None:
 
 
 def test_later_sources_win(project: Path, tmp_path: Path) -> None:
-    project_file(project, "[search]\nk = 1\nfast_k = 1\nprompt_tokens = 1\nfloor = 0.1\n")
+    project_file(project, "[search]\nk = 1\nfast_k = 1\nprompt_tokens = 1\nfloor = 0.3\n")
     user = user_file(tmp_path, "[search]\nfast_k = 3\nprompt_tokens = 3\n")
     env = {"RECALL_SEARCH__FLOOR": "0.2", "RECALL_SEARCH__FAST_K": "2", "RECALL_SEARCH__PROMPT_TOKENS": "2"}
     config = load(project=project, user_file=user, env=env, arguments={"search.prompt_tokens": 4})

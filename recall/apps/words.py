@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 Roots = Mapping[Scope, Path]
 
-# The shipped model's floor, which a quick answer has to reach so that it is silent where nothing fits.
+# The models' own floors, which a quick answer has to reach so that it is silent where nothing fits; without a model it
+# is the founding scorer as it was, as in `Memory`. For words alone the shipped model's will do for others.
 _FLOOR = 0.205
+_FLOORS = {"off": 0.0, "hashing": 0.25}
 _TRACE_WAIT_S = 0.01
 
 
@@ -95,8 +97,8 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     config = load_config(Path(project))
     place = find(root or None, project=Path(project), layout=layout or None, config=config).chosen
     scopes, search = scopes_of(place, user_root=Path(user_root) if user_root else None), config.search
-    # Without a model it is the founding scorer as it was, as in `Memory`.
-    floor = 0.0 if config.encoder.model == "off" else _FLOOR if search.floor is None else search.floor
+    own = _FLOORS.get(config.encoder.model, _FLOOR)
+    floor = own if search.floor is None or own == 0 else search.floor
     with ExitStack() as stack:
         indexes = _opened(scopes, config, stack)
         hits, _ = current(search_plain(indexes, bounded(query), search.fast_k, floor=floor), indexes)

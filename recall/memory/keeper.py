@@ -76,6 +76,7 @@ class Keeper:
         self._unread = set(self.indexes)
         self._has_words = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
+        self._warming = threading.Thread(name="recall-warm-up", daemon=True)  # one that was never started
         # In a thread of their own: they may take minutes, and files go on changing.
         self._vectors_wanted = threading.Event()
         self._vectors = threading.Thread(target=self._make_vectors, name="recall-vectors", daemon=True)
@@ -97,8 +98,10 @@ class Keeper:
         self._wake.set()
 
     def want_vectors(self) -> None:
-        """Has the background make vectors that are missing, without another look at the folders."""
-        self._vectors_wanted.set()
+        """Has the background make vectors that are missing, and can be made, without another look at the folders."""
+        encoder = self._model.encoder
+        if encoder is not None and any(index.lacks(encoder, most=1) for index in self.indexes):
+            self._vectors_wanted.set()
 
     def stop(self) -> None:
         """Ends the background work, waiting less than a second, and closes the indexes."""
@@ -288,7 +291,9 @@ class Keeper:
     def _catch_up(self) -> None:
         self._claim(0)
         self._glance_s = 0.0  # it may have been a moment of much work elsewhere
-        threading.Thread(target=self._model.warm_up, name="recall-warm-up", daemon=True).start()
+        if not self._warming.is_alive():  # it may hang
+            self._warming = threading.Thread(target=self._model.warm_up, name="recall-warm-up", daemon=True)
+            self._warming.start()
         with self._reading:
             for index in self.indexes:
                 report = self._sync_words(index, _LOOK_WAIT_S)

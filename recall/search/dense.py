@@ -92,9 +92,10 @@ def usual_cosine(snapshot: Snapshot, vector: Vector, near: Near) -> float:
     Args:
         snapshot: where was looked.
         vector: the query, shape (dim,).
-        near: what was compared; where codes chose it, others are taken.
+        near: what was compared; where that was not everything, a sample of the memory is taken: how well a topic fits
+            must not depend on what else was wanted.
     """
-    if snapshot.tier is not None:
+    if len(near.positions) < len(snapshot.first_chunks):
         near = cosines(snapshot, vector, np.unique(np.linspace(0, len(snapshot) - 1, _SAMPLE).astype(np.int64)))
     found = near.cosines[~np.isnan(near.cosines)]
     return (float(found.sum(dtype=np.float64)) + _UNRELATED * _SUPPOSED) / (len(found) + _SUPPOSED)
@@ -122,8 +123,13 @@ def best_chunks(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]
     """For each topic the number of its chunk that lies nearest, 0 for a topic without any."""
     start, stop = (np.searchsorted(snapshot.chunk_owner, positions, side) for side in ("left", "right"))
     return [
-        int(snapshot.chunk_number[first + np.argmax(snapshot.rows[snapshot.chunk_row[first:last]] @ vector)])
+        int(snapshot.chunk_number[first + _best(snapshot.rows[snapshot.chunk_row[first:last]] @ vector)])
         if last > first
         else 0
         for first, last in zip(start.tolist(), stop.tolist(), strict=True)
     ]
+
+
+def _best(scores: NDArray[np.float32]) -> int:
+    """Place of the greatest; what is not a number is of a damaged vector."""
+    return int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))

@@ -15,7 +15,7 @@ from recall.search.explanation import FILTERS, Evidence, Explanation, Field, Rej
 from recall.search.lexical import Shares, heuristic_points, score, word_shares
 from recall.search.retriever import ALL, Hybrid, allowed_mask, search_heuristic
 from recall.search.types import Filter, Hit, Recall
-from recall.search.weights import BESIDE_THE_BEST, type_bonus
+from recall.search.weights import BESIDE_THE_BEST, FIT_SLACK, type_bonus
 from recall.store.topics import Topic
 from recall.text.chunks import chunk_topic
 from recall.text.secrets import mask
@@ -99,7 +99,7 @@ def _rejected(recall: Recall, question: Question) -> list[Rejected]:
     filtered = [(hit, reason) for hit in wished if (reason := _filtered(hit.topic, question.wanted))]
     ranks = {hit.topic.id: rank for rank, hit in enumerate(question.ranked(question.wanted, floor=True), start=1)}
     near = [hit for hit in question.ranked(question.wanted, floor=False) if hit.topic.id not in hits]
-    missed = [(hit, _missed(hit, question, ranks.get(hit.topic.id))) for hit in near]
+    missed = [(hit, _missed(hit, question, ranks.get(hit.topic.id), answered=bool(ranks))) for hit in near]
     rejected = [Rejected(hit, *reason) for hit, reason in (*filtered[:_NEXT], *missed[:_NEXT])]
     return sorted(rejected, key=lambda other: -other.hit.score)
 
@@ -114,15 +114,16 @@ def _filtered(topic: Topic, wanted: Filter) -> tuple[Why, str] | None:
     return None
 
 
-def _missed(hit: Hit, question: Question, rank: int | None) -> tuple[Why, str]:
+def _missed(hit: Hit, question: Question, rank: int | None, *, answered: bool) -> tuple[Why, str]:
     """Why a topic is no hit that may be one.
 
     Args:
         hit: the topic.
         question: what was asked.
-        rank: its place among those that the floor lets through, from 1; None when it does not.
+        rank: its place among those that are let through, from 1; None when it is not.
+        answered: whether any is.
     """
-    if rank is None and question.hybrid and (hit.fit or 0.0) >= question.hybrid.floor:
+    if rank is None and answered and question.hybrid and (hit.fit or 0.0) >= question.hybrid.floor - FIT_SLACK:
         return Why.FAR_BEHIND, f"less than {BESIDE_THE_BEST:g} of the best score"
     if rank is None:
         return Why.BELOW_FLOOR, f"below the floor of {question.hybrid.floor if question.hybrid else 0:.3f}"

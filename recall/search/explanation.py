@@ -116,7 +116,8 @@ class Explanation:
 
     def why_nothing(self) -> str:
         """Why nothing came, in a sentence; "" when something did."""
-        nearest = next((other.hit for other in self.rejected if other.why is Why.BELOW_FLOOR), None)
+        below = [other.hit for other in self.rejected if other.why is Why.BELOW_FLOOR]
+        nearest = max(below, key=lambda hit: hit.fit or 0.0, default=None)
         floor = f"the floor of {self.floor:.3f}" if self.floor is not None else "a floor"
         reaches = (
             f"{floor}; the nearest is {nearest.topic.id}, which fits by {nearest.fit or 0:.3f}" if nearest else floor

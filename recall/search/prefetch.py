@@ -144,10 +144,12 @@ class Prefetch:
         budget_s = self._limits.budget_s if timeout_s is None else timeout_s
         deadline = now + max(0.0, budget_s - self._limits.margin_s - self._lateness.seconds)
         end = deadline + self._limits.margin_s
-        if not self._wait(min(deadline, now + self._limits.hold_s)):
+        in_time = self._wait(min(deadline, now + self._limits.hold_s))
+        if not in_time:
             self._stop_holding(end)
-            if not self._wait(deadline) and budget_s > 0:
-                self._lateness.note(self._clock() - deadline)
+            in_time = self._wait(deadline)
+        if budget_s > 0:
+            self._lateness.note(0.0 if in_time else self._clock() - deadline)
         return self._consume(PrefetchState.on_initial, end)
 
     def on_tool_result(self) -> Delivery | None:

@@ -21,6 +21,7 @@ from recall.text.scripts import is_cjk
 from recall.text.tokens import bounded as bounded  # noqa: PLC0414 - part of this module's surface
 
 _JUDGED: Final = 5  # of the best, for whether anything fits
+_SPARE: Final = 20  # looked at beyond twice what is wanted: some do not fit
 
 ALL: Final = Filter()
 """Everything may be found."""
@@ -109,14 +110,15 @@ class Hybrid:
         if k <= 0:
             return Found()
         scored: list[tuple[int, Scored]] = []
-        depth = max(k, _JUDGED)
+        depth = 2 * k + _SPARE
         for number, (snapshot, words) in enumerate(zip(snapshots, match_words(snapshots, query), strict=True)):
             allowed = allowed_mask(snapshot, wanted)
             known = vector if snapshot.encoder == self.encoder else None
             found = fuse(snapshot, words, known, depth, allowed=allowed, products=self.products)
             scored.extend((number, item) for item in found)
         scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1].score, pair[1].position))
-        hits = _hits(snapshots, scored[:depth], query)
+        near = [pair for at, pair in enumerate(scored) if at < _JUDGED or pair[1].fit >= self.floor - FIT_SLACK]
+        hits = _hits(snapshots, near[: k + _JUDGED], query)
         return Found(fitting(hits, self.floor)[:k], scored[0][1].score if scored else None)
 
 
@@ -134,12 +136,10 @@ def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
     fits = [-math.inf if hit.fit is None else hit.fit for hit in hits]
     if not hits or max(fits[:_JUDGED]) < floor:
         return ()
-    least = hits[0].score * BESIDE_THE_BEST if floor > NO_FLOOR else -math.inf
-    return tuple(
-        hit
-        for hit, fit in zip(hits, fits, strict=True)
-        if fit >= floor - FIT_SLACK and (hit.score >= least or hit.cosine is None)
-    )
+    near = [hit for hit, fit in zip(hits, fits, strict=True) if fit >= floor - FIT_SLACK]
+    best = near[0].score
+    least = best * BESIDE_THE_BEST if floor > NO_FLOOR and best > 0 else -math.inf
+    return tuple(hit for hit in near if hit.score >= least or hit.cosine is None)
 
 
 def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:

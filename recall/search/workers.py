@@ -243,7 +243,7 @@ class Lane:
 class Lateness:
     """By how much waits ended late: by a few ms on a busy machine, or where a thread of the host computes.
 
-    Of late waits the latest counts, for some fifty waits to come.
+    Of late waits the latest counts, for some fifty waits to come, whether they end by time or by an answer.
     """
 
     def __init__(self) -> None:
@@ -252,11 +252,11 @@ class Lateness:
     @property
     def seconds(self) -> float:
         """By how much the next wait may well end late; 0.04 at most."""
-        return min(self._seconds, _MOST_LATE_S)
+        return self._seconds
 
     def note(self, seconds: float) -> None:
-        """A wait has ended so late."""
-        self._seconds = max(seconds, _FADING * self._seconds)
+        """A wait has ended so late; 0 for one that ended before its time."""
+        self._seconds = max(min(seconds, _MOST_LATE_S), _FADING * self._seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,8 +128,13 @@ def _listed(folder: str) -> Listing:
                 _take(entry, files, rest, folders)
     except OSError as error:
         rest[folder] = error.errno
+    ended_ns = time.time_ns()
     recent = [(place, stamp[0]) for place, stamp in files.items() if stamp[0] > began_ns - _COARSEST_NS]
-    unsettled = frozenset(place for place, mtime_ns in recent if not is_settled(mtime_ns, began_ns))
+    unsettled = frozenset(
+        place
+        for place, mtime_ns in recent
+        if began_ns <= mtime_ns <= ended_ns or not (is_settled(mtime_ns, began_ns) and is_settled(mtime_ns, ended_ns))
+    )
     return Listing(changed_ns, files, rest, tuple(folders), unsettled)
 
 

@@ -13,7 +13,7 @@ from recall.store.topics import parse_topic
 
 def hit(score: float, fit: float) -> Hit:
     topic = parse_topic("x", path=f"{score}.md", scope=Scope.PROJECT, mtime=0, file=Path("/m/x.md"))
-    return Hit(topic, score, fit=fit)
+    return Hit(topic, score, cosine=0.1, fit=fit)
 
 
 def test_a_question_counts_as_answered_when_the_retriever_would_show_anything() -> None:

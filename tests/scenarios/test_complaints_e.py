@@ -46,6 +46,7 @@ def test_e30_a_text_whose_vector_is_no_number_is_found_by_its_words_and_reported
     assert found.hits[0].topic.id == "poison.md"
     assert "stand in for a vector" in memory.explain("poison sleeps").recall.hits[0].explain()[0]
     assert all(math.isfinite(hit.score) for hit in found.hits)
+    assert not memory._keeper._vectors_wanted.is_set()  # nobody tries again at every recall
     scores = [memory.recall(f"{name} sleeps").hits[0].score for name in ("zebra", "tiger")]
     healthy.reindex(full=True)
     assert scores == pytest.approx([healthy.recall(f"{name} sleeps").hits[0].score for name in ("zebra", "tiger")])

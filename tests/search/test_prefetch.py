@@ -680,6 +680,16 @@ def test_where_waits_end_late_first_stops_waiting_earlier(host: Host, monkeypatc
     assert asked[::2] == [0.07] * 3
 
 
+def test_a_stop_of_the_process_is_forgotten_after_some_turns_in_time(host: Host) -> None:
+    host.lanes.lateness.note(10.0)
+    assert host.lanes.lateness.seconds == 0.04
+    for number in range(150):
+        prefetch = host.begin(_words("a"), _recall(str(number)))
+        assert prefetch.first(LONG_S) is not None
+        prefetch.close()
+    assert host.lanes.lateness.seconds < 0.004
+
+
 def test_lateness_fades_and_is_bounded() -> None:
     lateness = Lateness()
     assert lateness.seconds == 0

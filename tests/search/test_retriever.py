@@ -157,6 +157,7 @@ def test_what_has_no_vector_yet_is_not_measured_by_what_has_one() -> None:
         ([(0.9, 0.15), (0.8, 0.2)], 2),  # it need not be the first
         ([(0.9, 0.15), *[(0.8, 0.1)] * 4, (0.7, 0.9)], 0),  # but among the first five
         ([(0.9, 0.3), (0.46, 0.25), (0.44, 0.25)], 2),  # less than half of the best is noise
+        ([(-0.1, -0.3), (-0.2, -0.35)], 0),
         ([], 0),
     ],
 )
@@ -164,6 +165,38 @@ def test_what_fits_is_judged_together(hits: list[tuple[float, float]], shown: in
     ranked = [hit_of(score, fit) for score, fit in hits]
     assert fitting(ranked, 0.2) == tuple(ranked[:shown])
     assert fitting(ranked, -10) == tuple(ranked)
+
+
+def test_what_does_not_fit_itself_holds_nothing_back() -> None:
+    chance, right = hit_of(0.51, 0.068), hit_of(0.24, 0.218)
+    assert fitting([chance, right], 0.205) == (right,)
+    assert fitting([hit_of(-0.1, -0.2), hit_of(-0.3, -0.25)], -0.5) != ()
+
+
+def test_how_well_a_topic_fits_does_not_depend_on_what_else_is_wanted(scopes: list[Collection]) -> None:
+    for number in range(60):
+        write(scopes[0], f"{number}.md", f"cats eat fish number{number} in the garden")
+    write(scopes[0], "z.md", "dogs sleep in the sun")
+    snapshots, query = in_step(scopes), "what do dogs eat"
+    vector = ENCODER.encode_query(query)
+    wanted = Filter(exclude=frozenset(f"{number}.md" for number in range(58)))
+    whole = {hit.topic.id: hit.fit for hit in hybrid().search(snapshots, query, vector, 61).hits}
+    part = {hit.topic.id: hit.fit for hit in hybrid().search(snapshots, query, vector, 5, wanted=wanted).hits}
+    assert len(part) == 3
+    assert part == {name: pytest.approx(whole[name]) for name in part}
+
+
+def test_topics_that_do_not_fit_take_no_places(scopes: list[Collection]) -> None:
+    """What ranks before them by chance words alone is not counted."""
+    for number in range(12):
+        write(scopes[0], f"{number}.md", "cats " * (number + 1) + f"eat fish with number{number}")
+    snapshots, query = in_step(scopes), "cats eat fish"
+    vector = ENCODER.encode_query(query)
+    every = hybrid().search(snapshots, query, vector, 12).hits
+    floor = sorted(hit.fit or 0.0 for hit in every)[8]
+    right = [hit.topic.id for hit in fitting(every, floor)]
+    for k in (1, 3, 5, 12):
+        assert ids(hybrid(floor).search(snapshots, query, vector, k)) == right[:k]
 
 
 def test_a_shorter_answer_is_the_beginning_of_a_longer_one(scopes: list[Collection]) -> None:
