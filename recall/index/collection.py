@@ -221,7 +221,7 @@ class Collection:
                 last = None if full else self._last_seen(catalog)
                 if glances and last is None:
                     return SyncReport(left=1)
-                seen = glance(last.look) if glances and last else look(self.root)
+                seen = glance(last.look) if glances and last else look(self.root, last=last.look if last else None)
                 report = self._apply_difference(catalog, last, seen, limit) if last else None
                 if report is None and glances:
                     return SyncReport(left=1)
@@ -407,7 +407,7 @@ class Collection:
 
         def work(catalog: Catalog) -> list[str]:
             last = self._seen if self._seen and self._seen.catalog is catalog else None
-            changes = difference(last.look, look(self.root)) if last else None
+            changes = difference(last.look, look(self.root, last=last.look)) if last else None
             return behind(catalog, self.scan().files if changes is None else changes)
 
         return self._sound(work)

@@ -78,9 +78,14 @@ class Difference:
         return bool(self.read or self.gone)
 
 
-def look(root: Path) -> Look:
-    """The folder as it looks now; a folder that cannot be listed is part of `rest`, nothing is raised."""
-    return _walk(root, None)
+def look(root: Path, *, last: Look | None = None) -> Look:
+    """The folder as it looks now; a folder that cannot be listed is part of `rest`, nothing is raised.
+
+    Args:
+        root: the folder.
+        last: an earlier look; what is as it was is taken from it, so that the difference is found at once.
+    """
+    return _walk(root, last, glances=False)
 
 
 def glance(last: Look) -> Look:
@@ -89,18 +94,19 @@ def glance(last: Look) -> Look:
     Folders in which no name came, went or was exchanged since the last look are not listed again. Saving by renaming
     exchanges a name.
     """
-    return _walk(Path(last.root), last)
+    return _walk(Path(last.root), last, glances=True)
 
 
-def _walk(root: Path, last: Look | None) -> Look:
+def _walk(root: Path, last: Look | None, *, glances: bool) -> Look:
     began_ns = time.time_ns()
     real = os.path.realpath(root).rstrip(os.sep) + os.sep
     listings: dict[str, Listing] = {}
     pending = [real]
     while pending:
         folder = pending.pop()
-        known = last.listings.get(folder) if last else None
-        listing = known if last and known and _is_settled(folder, known, last) else _listed(folder)
+        known = last.listings.get(folder, _NOTHING) if last else _NOTHING
+        is_settled = glances and last is not None and folder in last.listings and _is_settled(folder, known, last)
+        listing = known if is_settled else _listed(folder, known.files)
         listings[folder] = listing
         pending += listing.folders
     return Look(real, began_ns, listings)
@@ -116,7 +122,7 @@ def _is_settled(folder: str, known: Listing, last: Look) -> bool:
     return changed_ns == known.changed_ns < last.began_ns - _COARSEST_NS
 
 
-def _listed(folder: str) -> Listing:
+def _listed(folder: str, known: Mapping[str, Stamp]) -> Listing:
     files: dict[str, Stamp] = {}
     rest: dict[str, object] = {}
     folders: list[str] = []
@@ -125,7 +131,7 @@ def _listed(folder: str) -> Listing:
         changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 - thousands of paths would cost more than the look
         with os.scandir(folder) as entries:
             for entry in entries:
-                _take(entry, files, rest, folders)
+                _take(entry, files, rest, folders, known)
     except OSError as error:
         rest[folder] = error.errno
     ended_ns = time.time_ns()
@@ -138,7 +144,13 @@ def _listed(folder: str) -> Listing:
     return Listing(changed_ns, files, rest, tuple(folders), unsettled)
 
 
-def _take(entry: os.DirEntry[str], files: dict[str, Stamp], rest: dict[str, object], pending: list[str]) -> None:
+def _take(
+    entry: os.DirEntry[str],
+    files: dict[str, Stamp],
+    rest: dict[str, object],
+    pending: list[str],
+    known: Mapping[str, Stamp],
+) -> None:
     name = entry.name
     if entry.is_symlink():
         rest[entry.path] = os.readlink(entry.path)  # noqa: PTH115 - thousands of paths would cost more than the look
@@ -148,7 +160,10 @@ def _take(entry: os.DirEntry[str], files: dict[str, Stamp], rest: dict[str, obje
             pending.append(entry.path)
     elif name.endswith(".md") and is_plain_name(name) and entry.is_file(follow_symlinks=False):
         status = entry.stat(follow_symlinks=False)
-        files[entry.path] = status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+        stamp, place = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev), entry.path
+        before = known.get(place)
+        # The same object where nothing changed: to compare a hundred thousand stamps takes longer than to see that.
+        files[place] = before if before == stamp else stamp
     elif name[-9:].lower().endswith((".md", ".markdown")):
         status = entry.stat(follow_symlinks=False)
         rest[entry.path] = status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode
@@ -167,13 +182,12 @@ def difference(before: Look, now: Look) -> Difference | None:
             continue
         if old.rest != new.rest:
             return None
-        if old.files == new.files and not old.unsettled:
-            continue
-        read += (
-            SourceFile(place[start:].replace(os.sep, "/"), place, *stamp)
-            for place, stamp in new.files.items()
-            if old.files.get(place) != stamp or place in old.unsettled
-        )
-        gone += (place[start:].replace(os.sep, "/") for place in old.files.keys() - new.files.keys())
+        others = [(place, stamp) for place, stamp in new.files.items() if old.files.get(place) is not stamp]
+        others = [(place, stamp) for place, stamp in others if old.files.get(place) != stamp]
+        others += [(place, new.files[place]) for place in old.unsettled if old.files[place] == new.files.get(place)]
+        read += (SourceFile(place[start:].replace(os.sep, "/"), place, *stamp) for place, stamp in others)
+        came = sum(place not in old.files for place, _ in others)
+        if len(old.files) + came != len(new.files):  # else none can have gone
+            gone += (place[start:].replace(os.sep, "/") for place in old.files.keys() - new.files.keys())
     read.sort(key=lambda file: -file.mtime_ns)
     return Difference(tuple(read), tuple(gone))

@@ -104,6 +104,7 @@ def test_a_difference_says_what_two_scans_say(steps: Sequence[tuple[str, str]]) 
             looked, before = look(age(root)), by_path(root)
             step(root, deed, path, number)
             found, after = difference(looked, look(root)), by_path(root)
+            assert difference(looked, look(root, last=looked)) == found
             if found is not None:
                 assert {file.path: file for file in found.read} == {
                     path: file for path, file in after.items() if before.get(path) != file
