@@ -194,7 +194,9 @@ def test_settings_cannot_be_changed_afterwards() -> None:
         load().search.k = 3  # type: ignore[misc]  # that it fails is the point
 
 
-@pytest.mark.parametrize("line", ["k = 21", "fast_k = 6", "floor = -1", "floor = 0", "prompt_tokens = 8001", "k = 1000000000"])
+@pytest.mark.parametrize(
+    "line", ["k = 21", "fast_k = 6", "floor = -1", "floor = 0", "prompt_tokens = 8001", "k = 1000000000"]
+)
 def test_a_project_file_cannot_flood_the_prompt(project: Path, line: str) -> None:
     project_file(project, f"[search]\n{line}\n")
     with pytest.raises(ConfigError, match=f"search.{line.split(maxsplit=1)[0]}: a project file may set"):
