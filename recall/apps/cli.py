@@ -236,7 +236,7 @@ _EXISTING: Final = click.Path(exists=True, path_type=Path)
 @click.argument("root", type=_EXISTING)
 @click.argument("queries_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="QUERIES.jsonl")
 @click.option("--delivered", is_flag=True, help="Judge what a prefetch injects instead of what a recall finds.")
-@click.option("--no-floor", is_flag=True, help="Keep hits below the floor.")
+@click.option("--no-floor", is_flag=True, help="Keep what does not fit, as if every question had an answer.")
 @click.option(
     "--strategy",
     type=click.Choice(["hybrid", "dense", "words", "heuristic"]),

@@ -12,8 +12,9 @@ from recall.text.tokens import tokenize
 LEAST: Final = 1.0
 MOST: Final = 10.0
 
-# How far above the floor a fused score is two thirds of the way to certain. Right answers across languages lie about
-# .1 to .3 above it and right answers that share words up to .8, which gives 4 to 7 and more than 9.
+# How far above the model's floor, where this scale begins, a fused score is two thirds of the way to certain. Right
+# answers across languages lie about .1 to .3 above it and right answers that share words up to .8, which gives 4 to 7
+# and more than 9.
 _FUSED_SCALE: Final = 0.25
 # The same for the share of the query that words alone found: weaker evidence, so it rises more slowly.
 _WORDS_SCALE: Final = 0.5
@@ -26,7 +27,8 @@ def fused_relevance(score: float, floor: float) -> float:
 
     Args:
         score: cosine + 0.5 F, or its stand-in for a topic without a vector.
-        floor: the model's own, not that of the settings: what a score means does not change with what is shown.
+        floor: the model's own, not that of the settings: what a score means does not change with what is shown. It is
+            made for `Hit.fit`, and lies where fused scores of unrelated topics end.
     """
     return _risen((score - floor) / _FUSED_SCALE)
 

@@ -105,8 +105,8 @@ def _walk(root: Path, last: Look | None, *, glances: bool) -> Look:
     while pending:
         folder = pending.pop()
         known = last.listings.get(folder, _NOTHING) if last else _NOTHING
-        is_settled = glances and last is not None and folder in last.listings and _is_settled(folder, known, last)
-        listing = known if is_settled else _listed(folder, known.files)
+        is_as_it_was = glances and last is not None and folder in last.listings and _is_settled(folder, known, last)
+        listing = known if is_as_it_was else _listed(folder, known.files)
         listings[folder] = listing
         pending += listing.folders
     return Look(real, began_ns, listings)
