@@ -114,7 +114,7 @@ def topic_of(front: Frontmatter, *, path: str, scope: Scope, mtime: float, file:
     """The same as `parse_topic`, of a text whose header has been parsed."""
     stated = _stated_type(front)
     title = front.first("name") or front.first("title") or stated or PurePosixPath(path).stem
-    body = _body(front)
+    body = body_of(front)
     return Topic(
         scope=scope,
         path=path,
@@ -129,8 +129,8 @@ def topic_of(front: Frontmatter, *, path: str, scope: Scope, mtime: float, file:
     )
 
 
-def _body(front: Frontmatter) -> str:
-    """The text of the topic; words that stand in the header without being a field belong to it."""
+def body_of(front: Frontmatter) -> str:
+    """The text of a topic, trimmed, with LF; words that stand in the header without being a field belong to it."""
     is_text = front.has_header and not front.fields and front.header.strip(JS_SPACE + "-")
     above = front.header if is_text else front.preamble
     body = js_trim(front.body)

@@ -1,0 +1,1 @@
+"""What happens to memories: remembered, changed, forgotten."""
