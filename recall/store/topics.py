@@ -66,6 +66,8 @@ class Topic:
         modified: the date that the header states, else mtime; seconds since the epoch.
         file: the file itself, absolute.
         links: targets of [[wiki links]] in the body, in order, each once.
+        superseded_by: path of the topic that says by now what holds instead; "" while this one holds.
+        superseded_on: the date since when, as the header has it; "" when it has none.
     """
 
     scope: Scope
@@ -78,6 +80,8 @@ class Topic:
     modified: float
     file: Path
     links: tuple[str, ...] = ()
+    superseded_by: str = ""
+    superseded_on: str = ""
 
     @property
     def id(self) -> str:
@@ -126,6 +130,8 @@ def topic_of(front: Frontmatter, *, path: str, scope: Scope, mtime: float, file:
         modified=_modified(front, path, mtime),
         file=file,
         links=wiki_links(body),
+        superseded_by=front.first("superseded_by"),
+        superseded_on=front.first("superseded_on"),
     )
 
 
