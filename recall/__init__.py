@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from recall.index.base import Encoder, VectorIndex
     from recall.index.sync import SyncReport
     from recall.memory.events import RecallEvent
-    from recall.memory.memory import Memory, RootStatus
+    from recall.memory.memory import Memory
+    from recall.memory.status import RootStatus
     from recall.search.explanation import Explanation
     from recall.search.prefetch import Delivery, Prefetch, PrefetchEvent
     from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
@@ -52,7 +53,8 @@ _HOMES = {
     "recall.index.base": ("Encoder", "VectorIndex"),
     "recall.index.sync": ("SyncReport",),
     "recall.memory.events": ("RecallEvent",),
-    "recall.memory.memory": ("Memory", "RootStatus"),
+    "recall.memory.memory": ("Memory",),
+    "recall.memory.status": ("RootStatus",),
     "recall.search.explanation": ("Explanation",),
     "recall.search.prefetch": ("Delivery", "Prefetch", "PrefetchEvent"),
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),

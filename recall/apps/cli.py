@@ -29,7 +29,8 @@ from recall.apps.options import (
 if TYPE_CHECKING:  # each command loads what it needs, so that help comes at once
     from recall.apps.turn import Turn
     from recall.config import Config
-    from recall.memory.memory import Memory, RootStatus
+    from recall.memory.memory import Memory
+    from recall.memory.status import RootStatus
     from recall.search.types import Recall
     from recall.store.traces import Origin
 

@@ -232,6 +232,21 @@ class Catalog:
                     raise IndexFormatError(f"{self.file}: {error}") from error
                 raise
 
+    def vacuum(self) -> None:
+        """Writes the file anew, so that nothing of deleted rows is left in it or in its log.
+
+        Raises:
+            OSError: the disk is full, or the folder cannot be written.
+        """
+        with self._writer_lock:
+            self.check_in_place()
+            try:
+                self._writer.execute("PRAGMA secure_delete = ON")  # for what the next changes set free
+                self._writer.execute("VACUUM")
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.OperationalError as error:
+                raise OSError(f"{self.file}: {error}") from error
+
     @contextmanager
     def reading(self) -> Iterator[Read]:
         """Several queries that see one and the same commit.

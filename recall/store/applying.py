@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from recall.errors import StalePlanError, UnsafePathError
-from recall.store import disk
+from recall.store import disk, tombstones
 from recall.store.journal import PENDING, TRASH, Journal, Upkeep, journal_of, no_upkeep, read_journal
 from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, Plan, Run, content, digest, place_of, read_bytes
@@ -107,10 +107,7 @@ def make_trash(root: Path) -> Path:
     trash = root / TRASH
     if trash.is_symlink():
         raise UnsafePathError(trash, root)
-    if not (trash / ".gitignore").exists():
-        disk.make_folder(trash, mode=0o700)
-        with suppress(FileExistsError):
-            disk.create(trash / ".gitignore", [b"*\n"])
+    tombstones.make_trash(trash)
     return trash
 
 

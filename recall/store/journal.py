@@ -21,15 +21,47 @@ _STEM: Final = 40  # characters of a file's name that its backup keeps, for peop
 _VERSION: Final = 1
 _NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # of some file systems
 
-Upkeep = Callable[[Folder, Sequence[Change], Path], tuple[Mapping[str, Any], Sequence[str]]]
-"""Brings MEMORY.md and the host's state in step after changes; may be done twice.
 
-Takes the folder, the changes and the folder of the run, where it leaves what it replaces. Gives what the record of the
-run should say of it, and sentences about what could not be done.
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one file.
+
+    Attributes:
+        path: place of the file below the memory folder.
+        before: what it held; None for nothing.
+        after: what it holds now; None when it went.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What is known of the work on a folder that upkeep follows.
+
+    Attributes:
+        folder: the memory folder.
+        done: the files that changed.
+        place: folder of the run, for what upkeep replaces.
+        time: of the run, seconds since the epoch.
+    """
+
+    folder: Folder
+    done: tuple[Done, ...]
+    place: Path
+    time: float
+
+
+Upkeep = Callable[[Aftermath], tuple[Mapping[str, Any], Sequence[str]]]
+"""Brings MEMORY.md and the host's state in step after changes; never raises, and may be done twice.
+
+Gives what the record of the run should say of it, and sentences about what could not be done.
 """
 
 
-def no_upkeep(_folder: Folder, _changes: Sequence[Change], _run: Path) -> tuple[Mapping[str, Any], Sequence[str]]:
+def no_upkeep(_aftermath: Aftermath) -> tuple[Mapping[str, Any], Sequence[str]]:
     """Leaves everything as it is."""
     return {}, ()
 
@@ -197,7 +229,7 @@ class Journal:
     def end(self, skipped: Sequence[str], upkeep: Upkeep) -> Run:
         """Brings in step what hangs on the files, and writes the record of the run."""
         done = tuple(step.path for step in self.steps if step.path not in skipped)
-        more, notes = upkeep(self.folder, self._changes(done), self._place)
+        more, notes = upkeep(Aftermath(self.folder, self._done(done), self._place, self.run.time))
         run = replace(self.run, paths=done, skipped=tuple(skipped), notes=tuple(notes))
         record = {**self.described(), "skipped": list(skipped), **more}
         with suppress(FileExistsError):
@@ -207,12 +239,16 @@ class Journal:
         disk.flush_folder(self._trash)
         return run
 
-    def _changes(self, done: Sequence[str]) -> list[Change]:
-        return [
-            Change(self.folder, step.path, step.before, content(step.target) if step.after else None)
+    def _done(self, done: Sequence[str]) -> tuple[Done, ...]:
+        return tuple(
+            Done(
+                step.path,
+                content(step.old) if step.before else None,
+                content(step.target) if step.after else None,
+            )
             for step in self.steps
             if step.path in done
-        ]
+        )
 
     def described(self) -> dict[str, Any]:
         """For the journal and the record."""

@@ -10,9 +10,10 @@ from typing import Any
 from recall.errors import TopicError, UnsafePathError
 from recall.store import disk
 from recall.store.applying import writing
+from recall.store.capacity import INDEX_NAME
 from recall.store.files import confine
 from recall.store.journal import RECORD, TRASH, Journal, read_journal
-from recall.store.plan import Change, Folder, Plan, Run, content, digest
+from recall.store.plan import Change, Folder, Plan, Run, content, digest, read_bytes
 
 _DAY_S = 86_400.0
 
@@ -92,6 +93,19 @@ def _inverse(place: Path, journal: Journal, record: Mapping[str, Any]) -> Iterat
         if step.before and digest(before) != step.before:
             raise TopicError("the kept copy is gone or was changed; take from it what you need by hand", path=step.old)
         yield Change(journal.folder, step.path, step.after, before, step.mtime_ns or None)
+    if index := _index_inverse(place, journal.folder, record.get("index")):
+        yield index
+
+
+def _index_inverse(place: Path, folder: Folder, told: object) -> Change | None:
+    """How MEMORY.md gets back every byte; None where somebody has written to it since, and lines are to be mended."""
+    if not isinstance(told, dict):
+        return None
+    before, after, old = (str(told.get(key, "")) for key in ("before", "after", "old"))
+    if digest(read_bytes(folder, INDEX_NAME)) != after:
+        return None
+    data = content(confine(old, place)) if before else None
+    return Change(folder, INDEX_NAME, after, data) if digest(data) == before else None
 
 
 def expire(folder: Folder, *, now: float, days: float) -> list[str]:
