@@ -136,15 +136,15 @@ def rename(old: Path, new: Path) -> None:
     _done(Step.RENAME, new, old)
 
 
-def link(file: Path, name: Path) -> None:
-    """Gives the file a second name.
+def link(old: Path, new: Path) -> None:
+    """Gives the file another name beside its own, which nothing has yet.
 
     Raises:
-        FileExistsError: there is a file of that name; it is untouched.
-        OSError: the file system has no links, or the folder cannot be written.
+        FileExistsError: something has that name, were it a link to nothing; it is untouched.
+        OSError: the file system knows no second names.
     """
-    os.link(file, name)
-    _done(Step.LINK, name, file)
+    new.hardlink_to(old)
+    _done(Step.LINK, new, old)
 
 
 def delete(file: Path) -> None:
