@@ -199,8 +199,9 @@ def _updated(fact: Fact, other: Candidate, folder: Folder) -> Decision:
 
 
 def _superseding(fact: Fact, other: Candidate, folder: Folder, *, now: float) -> Decision:
-    """The fact takes the place of the old one, so that all that leads there leads to what holds; the old one is kept
-    beside it, dated, with the time of its file.
+    """The fact takes the place of the old one, which is kept beside it, dated, with the time of its file.
+
+    So all that leads to the topic leads to what holds.
     """
     topic, day = other.topic, f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
     stem = topic.path.removesuffix(PurePosixPath(topic.path).suffix)

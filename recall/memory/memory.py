@@ -25,13 +25,14 @@ from recall.memory.watch import Watcher, need_library
 from recall.search.prefetch import Delivery, Limits, Prefetch, Search
 from recall.search.types import Drop, Filter, Recall
 from recall.search.workers import Lane, Lanes
+from recall.store.journal import has_pending
 from recall.store.layout import Layout, Located
 from recall.store.topics import MemoryType, Scope, Topic
 from recall.store.traces import LIBRARY, Origin, Trace
 
 if TYPE_CHECKING:  # a recall has no need of them
-    from recall.memory.doctor import RootHealth, RootMending
     from recall.lifecycle.remember import Origin as Origins
+    from recall.memory.doctor import RootHealth, RootMending
     from recall.memory.writing import Remembered, Writer
     from recall.search.explanation import Explanation
     from recall.store.plan import Plan, Run
@@ -310,7 +311,9 @@ class Memory:
             LockedError: another process kept writing.
             OSError: the folder cannot be written.
         """
-        return self._writer.remember(text, MemoryType(type), scope and Scope(scope), target=target, origin=origin)
+        from recall.lifecycle.remember import Origin as Origins
+
+        return self._writer.remember(text, MemoryType(type), Scope(scope) if scope else None, Origins(origin))
 
     def forget(self, query: str, *, limit: int | None = None, scopes: Collection[Scope | str] = ()) -> "Plan":
         """The plan that removes the entries which a request means; nothing is done before `apply()`.

@@ -21,8 +21,8 @@ from recall.memory.keeper import Keeper
 from recall.memory.model import Model
 from recall.memory.tracing import Tracer
 from recall.search.types import Filter
-from recall.store.applying import apply, has_pending, make_trash, writing
-from recall.store.journal import TRASH
+from recall.store.applying import apply, make_trash, writing
+from recall.store.journal import TRASH, has_pending
 from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, Item, Plan, Run, digest, read_bytes
 from recall.store.tombstones import Tombstones
@@ -72,7 +72,7 @@ class Writer:
         clock: seconds since the epoch.
     """
 
-    def __init__(  # noqa: PLR0913 - only stores parts
+    def __init__(
         self,
         folders: Mapping[Scope, Folder],
         *,
@@ -102,10 +102,10 @@ class Writer:
 
     # --- remember
 
-    def remember(self, text: str, kind: MemoryType, scope: Scope, origin: Origin) -> Remembered:
+    def remember(self, text: str, kind: MemoryType, scope: Scope | None, origin: Origin) -> Remembered:
         """Writes a fact down, unless it is known; see `Memory.remember`."""
         fact = fact_of(text, kind, origin)
-        folder = self._folder(scope)
+        folder = self._folder(scope or self._usual_scope(kind))
         refused = self._tombstone(fact, folder)
         if refused:
             return refused
@@ -120,6 +120,11 @@ class Writer:
                     continue
                 return _told(decision, run, folder)
         raise LockedError(folder.root, "somebody who goes on changing the same topics")
+
+    def _usual_scope(self, kind: MemoryType) -> Scope:
+        """The user's memory for what is about the user, where there is one (qwen.md section 1)."""
+        is_personal = kind in {MemoryType.USER, MemoryType.FEEDBACK}
+        return Scope.USER if is_personal and Scope.USER in self.folders else Scope.PROJECT
 
     def _tombstone(self, fact: Fact, folder: Folder) -> Remembered | None:
         stones = Tombstones(folder.root / TRASH)

@@ -9,7 +9,7 @@ import json
 import logging
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,8 +133,3 @@ def finish(folder: Folder, *, upkeep: Upkeep = no_upkeep) -> Run | None:
         logger.warning("%s was set aside: %s", aside, error)
         return None
     return journal.end(journal.carry_out(), upkeep)
-
-
-def has_pending(root: Path) -> bool:
-    """Whether a run in the folder was stopped before its end, or is going on."""
-    return (root / TRASH / PENDING).exists()

@@ -299,3 +299,8 @@ def read_journal(folder: Folder, record: Mapping[str, Any]) -> Journal:
 
 def _dumped(record: Mapping[str, Any]) -> bytes:
     return (json.dumps(record, ensure_ascii=True, indent=2) + "\n").encode("ascii")
+
+
+def has_pending(root: Path) -> bool:
+    """Whether a run in the folder was stopped before its end, or is going on."""
+    return (root / TRASH / PENDING).exists()

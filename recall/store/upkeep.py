@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from recall.errors import RecallError
 from recall.store import disk
-from recall.store.capacity import INDEX_CAPS, INDEX_NAME
+from recall.store.capacity import INDEX_NAME
 from recall.store.index_file import Put, build_missing, curated, generated, publish_index, read_index, write_index
-from recall.store.journal import Aftermath
+from recall.store.journal import TRASH, Aftermath
 from recall.store.plan import Folder, IndexMode, content, digest
 from recall.store.scan import SourceFile, scan, scan_order
 from recall.store.state import update_meta
@@ -18,7 +18,7 @@ from recall.store.topics import Scope, Topic, parse_topic
 _OLD: Final = f"000-{INDEX_NAME}.old"
 _TRIES: Final = 5
 # Topics that are read to fill an index; of older ones it is only said how many they are.
-_READ: Final = 2 * INDEX_CAPS.lines
+_READ: Final = 400
 
 
 def bring_in_step(aftermath: Aftermath) -> tuple[Mapping[str, Any], Sequence[str]]:
@@ -35,7 +35,12 @@ def bring_in_step(aftermath: Aftermath) -> tuple[Mapping[str, Any], Sequence[str
 
 def _meta(aftermath: Aftermath) -> dict[str, Any]:
     if aftermath.folder.meta is not None:
-        update_meta(aftermath.folder.meta, lambda meta: replace(meta, updated_at=aftermath.time))
+        update_meta(
+            aftermath.folder.meta,
+            lambda meta: replace(meta, updated_at=aftermath.time),
+            lock=aftermath.folder.root / TRASH / "meta.lock",
+            now=aftermath.time,
+        )
     return {}
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from recall.errors import LockedError, StalePlanError, TopicError, UnsafePathError
 from recall.store import disk
-from recall.store.applying import apply, finish, has_pending, writing
+from recall.store.applying import apply, finish, writing
 from recall.store.disk import Step
+from recall.store.journal import has_pending
 from recall.store.plan import Change, Folder, Item, Plan, digest, planned
 from recall.store.trash import expire, kept, purge, restoring
 from tests.power import Tape, put
