@@ -21,7 +21,7 @@ from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries
 
 _NAME: Final = 72  # characters
 _DESCRIPTION: Final = 150
-_SLUG_BYTES: Final = 60
+_SLUG_BYTES: Final = 40
 _MAX_BYTES: Final = 64 * 1024  # one fact is no document
 
 
@@ -203,15 +203,16 @@ def _superseding(fact: Fact, other: Candidate, folder: Folder, *, now: float) ->
 
     So all that leads to the topic leads to what holds.
     """
-    topic, day = other.topic, f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}"
+    topic, day = other.topic, datetime.fromtimestamp(now, UTC)
     stem = topic.path.removesuffix(PurePosixPath(topic.path).suffix)
-    path = _free(folder, lambda number: f"{stem}-until-{day}{f'-{number}' if number else ''}.md")
+    # No date with dashes: it would be taken for the day when the fact was stated.
+    path = _free(folder, lambda number: f"{stem}-until-{day:%Y%m%d}{f'-{number}' if number else ''}.md")
     fields = {
         "name": topic.title,
         "description": _cut(other.entry.summary, _DESCRIPTION),
         "type": topic.type.value if topic.type else "",
         "superseded_by": topic.path,
-        "superseded_on": day,
+        "superseded_on": f"{day:%Y-%m-%d}",
     }
     old = Change(folder, path, "", _topic(fields, [other.entry]), mtime_ns=int(topic.mtime * 1e9))
     new = _replaced(fact, other, folder, {"supersedes": path})

@@ -337,13 +337,18 @@ class Memory:
         """
         return self._writer.delete(ids)
 
-    def edit(self, id: str, text: str) -> "Plan":
+    def edit(self, id: str, text: str, *, seen: str | None = None) -> "Plan":
         """The plan that gives a topic another text, header and all.
+
+        Args:
+            id: of the topic.
+            text: the whole new file.
+            seen: the text that was edited; the plan is refused when the file holds another by now.
 
         Raises:
             TopicError: there is no such topic, or the text is empty.
         """
-        return self._writer.edit(id, text)
+        return self._writer.edit(id, text, seen)
 
     def restore(self, run: "Run | str" = "") -> "Plan":
         """The plan that undoes a run, byte for byte; the last one if none is named.

@@ -22,6 +22,7 @@ from recall.memory.model import Model
 from recall.memory.tracing import Tracer
 from recall.search.types import Filter
 from recall.store.applying import apply, make_trash, writing
+from recall.store.editing import Source
 from recall.store.journal import TRASH, has_pending
 from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, Item, Plan, Run, digest, read_bytes
@@ -224,12 +225,8 @@ class Writer:
         self._tracer.purge({item.id for item in plan.items} | {item.id.rpartition(":")[0] for item in plan.items})
         return replace(run, notes=(*run.notes, "nothing of it is kept"))
 
-    def edit(self, name: str, text: str) -> Plan:
-        """The plan that gives a topic another text.
-
-        Raises:
-            TopicError: there is no such topic, or the text is no memory file.
-        """
+    def edit(self, name: str, text: str, seen: str | None) -> Plan:
+        """The plan that gives a topic another text; see `Memory.edit`. Line ends and byte order mark stay."""
         topic = next((one for one in self._topics(()) if name in {one.id, one.id.removesuffix(".md")}), None)
         if topic is None:
             raise TopicError("no topic of that name; `recall list` shows all", path=name)
@@ -237,7 +234,10 @@ class Writer:
             raise TopicError("an empty text is no memory; use delete", path=name)
         folder = self._folder(topic.scope)
         before = read_bytes(folder, topic.path)
-        change = Change(folder, topic.path, digest(before), text.encode("utf-8", "surrogateescape"))
+        source = Source.of(topic.path, before or b"")
+        if seen is not None and not source.says(seen):
+            raise StalePlanError([topic.file])
+        change = Change(folder, topic.path, digest(before), source.saying(text).data)
         changes = (change,) if digest(change.after) != change.before else ()
         return Plan("edit", changes, (Item(topic.id, topic.title),), _carry_out=lambda made, _: self._carry_out(made))
 

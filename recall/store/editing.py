@@ -53,6 +53,15 @@ class Source:
         """The line end that the file uses."""
         return "\r\n" if "\r\n" in self.text else "\n"
 
+    def says(self, text: str) -> bool:
+        """Whether it holds this text, whatever its line ends and byte order mark."""
+        return _bare(self.text) == _bare(text)
+
+    def saying(self, text: str) -> "Source":
+        """The file with another text, in its own line ends, with its byte order mark."""
+        mark = "\ufeff" if self.text.startswith("\ufeff") else ""
+        return Source(self.path, mark + _bare(text).replace("\n", self.newline))
+
     def with_entries(self, entries: Sequence[Entry]) -> "Source":
         """The file with another list of facts below the same header and title."""
         front = parse(self.text)
@@ -77,6 +86,10 @@ class Source:
         for key, value in fields.items():
             lines = _set(lines, key, f"{key}: {scalar(value)}{self.newline}")
         return Source(self.path, "".join(lines) + text[len(front.header) :])
+
+
+def _bare(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _titles(body: str) -> str:
