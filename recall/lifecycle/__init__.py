@@ -1,1 +1,1 @@
-"""What happens to memories: remembered, changed, forgotten."""
+"""How memories come, change and go."""

@@ -9,12 +9,12 @@ from recall.text.patterns import pattern
 # Looks like a negation and is none, or says no more than a limit.
 _NONE_EN: Final = (
     r"not (?:only|just|merely|simply)|(?:no|not) (?:matter|doubt|wonder|(?:more|less|fewer|later|earlier) than)"
-    r"|(?:not|never) exceed\w*|(?:whether )?or not|why not|non?-\w+"
+    r"|(?:not|never) (?:exceed\w*|(?:fall|drop|go) (?:below|above|over))|(?:\w+n't|not) like|(?:whether )?or not|why not|non?-\w+"
     r"|no\.? ?(?=\d)|nothing but|if not|not to mention"
 )
 _NONE_ZH: Final = (
-    r"(?P<twice>.)[不没](?P=twice)|不得不|不仅|不但|不断|不错|不过|不止|不只|不管|不论|不如|不久|不妨|不禁|不免|不愧"
-    r"|不光|不单|不同|不然|差不多|对不起|了不起|不可避免|不(?:超过|少于|低于|高于|大于|小于|早于|晚于)|绝不仅"
+    r"(?P<twice>.)[不没](?P=twice)|不得不|不喜欢|不仅|不但|不断|不错|不过|不止|不只|不管|不论|不如|不久|不妨|不禁|不免|不愧"
+    r"|不光|不单|不同|不然|差不多|对不起|了不起|不可避免|不[能得可会]?(?:超过|少于|低于|高于|大于|小于|早于|晚于)|绝不仅"
     r"|特别|区别|别名|类别|级别|识别|分别|性别|个别|差别|别的|别人|别处|辨别|鉴别|判别|告别|派别|无论|未来|未必|除非"
     r"|没错|沉没|无线|无限|无状态|无头"
 )

@@ -75,9 +75,12 @@ _EVERY: Final = {
     "today": r"today|今天|今日",
     "tomorrow": r"tomorrow|明天|明日",
     "yesterday": r"yesterday|昨天|昨日",
+    "afternoon": r"afternoons?|下午",
     "morning": r"mornings?|早上|早晨|上午",
     "evening": r"evenings?|晚上|傍晚",
 }
+# At nine, every morning, daily: where the hour is said, these say nothing more.
+_PARTS: Final = frozenset({"day", "night", "morning", "afternoon", "evening"})
 _NAMED: Final = pattern("|".join(f"(?P<{name}>(?<![a-z])(?:{words})(?![a-z]))" for name, words in _EVERY.items()))
 _QUARTER: Final = pattern(r"(?<![a-z\d])q([1-4])(?![a-z\d])|第? ?([1-4]) ?季度")
 
@@ -107,7 +110,7 @@ _UNIT: Final = "|".join(
     for unit in sorted({*_SECONDS, *_MONTH_UNITS, *_OTHER_UNITS}, key=len, reverse=True)
 )
 _NUMBER: Final = pattern(
-    rf"(?P<sign>[$¥€]|百分之)? ?(?P<value>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
+    rf"(?P<sign>[$¥€]|百分之)? ?(?P<value>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)(?:(?:st|nd|rd|th)(?![a-z]))?"
     rf"(?:[ -]?(?P<scale>k|thousand|million|billion|hundred|[万亿千百])(?![a-z]))?"
     rf"(?:[ -]?(?P<unit>{_UNIT})(?![a-z]))?"
 )
@@ -128,8 +131,15 @@ def quantities(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """
     dates: set[str] = set()
     text = _taken(text, dates)
+    if any(":" in date for date in dates):
+        dates -= _PARTS
     numbers = {_canonical(*found.group("sign", "value", "scale", "unit")) for found in _NUMBER.finditer(text)}
     return frozenset(numbers - {"1", ""}), frozenset(dates)
+
+
+def without_quantities(text: str) -> str:
+    """A text in lower case and NFKC without its numbers and dates."""
+    return _NUMBER.sub(" ", _taken(text, set()))
 
 
 def _taken(text: str, dates: set[str]) -> str:
