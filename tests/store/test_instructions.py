@@ -361,6 +361,13 @@ def test_text_below_what_is_no_text_does_not_go_on_with_the_item(first: str) -> 
     assert [(item.first, item.last) for item in items_of(f"{first}\nnot of it\n")] == [(1, last)]
 
 
+def test_what_is_code_is_counted_from_the_item_that_it_is_in() -> None:
+    assert texts("- a\n  - b\n\n      ```\n      - no item\n      ```\n") == [
+        "a - b ``` - no item ```",
+        "b ``` - no item ```",
+    ]
+
+
 def test_an_empty_item_is_none_and_takes_no_text() -> None:
     assert items_of("-\ntext\n* \n") == []
 
