@@ -18,7 +18,7 @@ from recall.index.snapshot import Snapshot
 _LIKELY_ROWS: Final = 256
 _DEEPER: Final = 8
 _SAMPLE: Final = 512
-# What an unrelated topic shows on average, and how many topics it counts as: of few, one right answer is much.
+# What an unrelated topic shows on average, and how many of them are supposed.
 _UNRELATED: Final = 0.06
 _SUPPOSED: Final = 10
 # When one topic in so many is allowed, comparing those alone is faster than searching among the others.
@@ -86,19 +86,41 @@ def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) ->
     return Near(positions, np.fmax.reduceat(scores, begin))
 
 
-def usual_cosine(snapshot: Snapshot, vector: Vector, near: Near) -> float:
-    """What any topic of the snapshot shows with this query, whether it has to do with it or not.
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What topics show with a query, whether they have to do with it or not; of several memories the sum.
+
+    Attributes:
+        total: sum of the cosines.
+        topics: how many there are.
+    """
+
+    total: float = 0.0
+    topics: float = 0.0
+
+    def __add__(self, other: "Usual") -> "Usual":
+        return Usual(self.total + other.total, self.topics + other.topics)
+
+    @property
+    def cosine(self) -> float:
+        """The mean, unrelated topics added: of few, one right answer is much."""
+        return (self.total + _UNRELATED * _SUPPOSED) / (self.topics + _SUPPOSED)
+
+
+def usual(snapshot: Snapshot, vector: Vector, near: Near) -> Usual:
+    """What the topics of the snapshot show with this query.
 
     Args:
         snapshot: where was looked.
         vector: the query, shape (dim,).
-        near: what was compared; where that was not everything, a sample of the memory is taken: how well a topic fits
-            must not depend on what else was wanted.
+        near: what was compared; where that was not everything, a sample of the memory stands for it: how well a topic
+            fits must not depend on what else was wanted.
     """
-    if len(near.positions) < len(snapshot.first_chunks):
+    topics = len(snapshot.first_chunks)
+    if len(near.positions) < topics:
         near = cosines(snapshot, vector, np.unique(np.linspace(0, len(snapshot) - 1, _SAMPLE).astype(np.int64)))
     found = near.cosines[~np.isnan(near.cosines)]
-    return (float(found.sum(dtype=np.float64)) + _UNRELATED * _SUPPOSED) / (len(found) + _SUPPOSED)
+    return Usual(float(found.mean(dtype=np.float64)) * topics, topics) if len(found) else Usual()
 
 
 def _likely(
@@ -117,6 +139,12 @@ def _likely(
         if np.count_nonzero(allowed[owners]) >= k or depth >= len(snapshot.rows):
             return owners
         depth *= _DEEPER
+
+
+def only_vector(snapshot: Snapshot, position: int) -> Vector | None:
+    """The vector of the topic at the position; None when it has several or none."""
+    start, stop = (int(np.searchsorted(snapshot.chunk_owner, position, side)) for side in ("left", "right"))
+    return snapshot.rows[snapshot.chunk_row[start]] if stop - start == 1 else None
 
 
 def best_chunks(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) -> list[int]:

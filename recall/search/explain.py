@@ -13,7 +13,8 @@ from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
 from recall.search.explanation import FILTERS, Evidence, Explanation, Field, Rejected, Silence, Why, Word
 from recall.search.lexical import Shares, heuristic_points, score, word_shares
-from recall.search.retriever import ALL, Hybrid, allowed_mask, search_heuristic
+from recall.search.phrases import Phrases, running
+from recall.search.retriever import ALL, Found, Hybrid, allowed_mask, search_heuristic
 from recall.search.types import Filter, Hit, Recall
 from recall.search.weights import BESIDE_THE_BEST, FIT_SLACK, type_bonus
 from recall.store.topics import Topic
@@ -46,13 +47,13 @@ class Question:
     hybrid: Hybrid | None = None
     chunk_tokens: int = 0
 
-    def ranked(self, wanted: Filter, *, floor: bool) -> tuple[Hit, ...]:
+    def ranked(self, wanted: Filter, *, floor: bool) -> Found:
         """The hits and some that follow them, as the answer was ranked."""
         k = self.k + _NEXT
         if self.hybrid is None:
-            return search_heuristic(self.snapshots, self.query, k, wanted=wanted).hits
+            return search_heuristic(self.snapshots, self.query, k, wanted=wanted)
         ranking = self.hybrid if floor else replace(self.hybrid, floor=-math.inf)
-        return ranking.search(self.snapshots, self.query, self.vector, k, wanted=wanted).hits
+        return ranking.search(self.snapshots, self.query, self.vector, k, wanted=wanted)
 
 
 def explain(recall: Recall, question: Question) -> Explanation:
@@ -95,11 +96,12 @@ def _silence(question: Question, rejected: Sequence[Rejected], *, has_word: bool
 def _rejected(recall: Recall, question: Question) -> list[Rejected]:
     """Topics that would be hits if they were wanted, and those that rank next to the hits; best first."""
     hits = {hit.topic.id for hit in recall.hits}
-    wished = question.ranked(ALL, floor=True) if question.wanted != ALL else ()
+    all_that_fit = question.ranked(ALL, floor=True) if question.wanted != ALL else Found()
+    wished = (*all_that_fit.hits, *all_that_fit.apart.repeated)
     filtered = [(hit, reason) for hit in wished if (reason := _filtered(hit.topic, question.wanted))]
-    ranks = {hit.topic.id: rank for rank, hit in enumerate(question.ranked(question.wanted, floor=True), start=1)}
-    near = [hit for hit in question.ranked(question.wanted, floor=False) if hit.topic.id not in hits]
-    missed = [(hit, _missed(hit, question, ranks.get(hit.topic.id), answered=bool(ranks))) for hit in near]
+    answer = question.ranked(question.wanted, floor=True)
+    near = [hit for hit in question.ranked(question.wanted, floor=False).hits if hit.topic.id not in hits]
+    missed = [(hit, _missed(hit, question, answer)) for hit in near]
     rejected = [Rejected(hit, *reason) for hit, reason in (*filtered[:_NEXT], *missed[:_NEXT])]
     return sorted(rejected, key=lambda other: -other.hit.score)
 
@@ -114,19 +116,23 @@ def _filtered(topic: Topic, wanted: Filter) -> tuple[Why, str] | None:
     return None
 
 
-def _missed(hit: Hit, question: Question, rank: int | None, *, answered: bool) -> tuple[Why, str]:
+def _missed(hit: Hit, question: Question, answer: Found) -> tuple[Why, str]:
     """Why a topic is no hit that may be one.
 
     Args:
         hit: the topic.
         question: what was asked.
-        rank: its place among those that are let through, from 1; None when it is not.
-        answered: whether any is.
+        answer: those that are let through, best first.
     """
-    if rank is None and answered and question.hybrid and (hit.fit or 0.0) >= question.hybrid.floor - FIT_SLACK:
+    floor = question.hybrid.floor if question.hybrid else 0.0
+    if (other := answer.apart.like.get(hit.topic.id)) is not None:
+        return Why.ALIKE, f"nearly the same as {other}"
+    ranks = {other.topic.id: rank for rank, other in enumerate(answer.hits, start=1)}
+    rank = ranks.get(hit.topic.id)
+    if rank is None and ranks and question.hybrid and (hit.fit or 0.0) >= floor - FIT_SLACK:
         return Why.FAR_BEHIND, f"less than {BESIDE_THE_BEST:g} of the best score"
     if rank is None:
-        return Why.BELOW_FLOOR, f"below the floor of {question.hybrid.floor if question.hybrid else 0:.3f}"
+        return Why.BELOW_FLOOR, f"below the floor of {floor:.3f}"
     if rank > question.k:
         return Why.OUTRANKED, f"ranks {rank}, {question.k} wanted"
     return Why.CHANGED, "its file has changed or gone since it was indexed"
@@ -160,12 +166,24 @@ def _evidence(hit: Hit, question: Question, shares: Sequence[Shares]) -> Evidenc
     if question.hybrid is None:
         tokens = tokenize(question.query)
         return Evidence(_ordered(_pointed(tokens, topic)), bonus=type_bonus(tokens, topic.type))
-    words = _ordered(_shared(question, topic, shares))
+    words, together = _ordered(_shared(question, topic, shares)), _together(hit, question, shares)
     if hit.cosine is None:
-        return Evidence(words)
+        return Evidence(words, phrases=together)
     chunks = chunk_topic(topic.title, topic.description, topic.body, budget=question.chunk_tokens)
     best = chunks[min(hit.chunk, len(chunks) - 1)]
-    return Evidence(words, passage=mask(topic.body[best.start : best.stop].strip()), chunks=len(chunks))
+    return Evidence(
+        words, phrases=together, passage=mask(topic.body[best.start : best.stop].strip()), chunks=len(chunks)
+    )
+
+
+def _together(hit: Hit, question: Question, shares: Sequence[Shares]) -> tuple[str, ...]:
+    """Words that stand together in the topic as they do in the query, where that was looked for."""
+    if not hit.phrases or not shares:
+        return ()
+    information = dict(zip(_words(question), shares[0].information.tolist(), strict=True))
+    topic = hit.topic
+    found = Phrases.of(question.query, information).found(running(f"{topic.title}\n{topic.description}\n{topic.body}"))
+    return tuple(phrase.strip() for phrase in found)
 
 
 def _ordered(words: Iterator[Word]) -> tuple[Word, ...]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from recall.search.types import Hit, Recall
-from recall.search.weights import FIELD_WEIGHTS, WORD_WEIGHT, WORDS_ALONE
+from recall.search.weights import FIELD_WEIGHTS, PHRASE_WEIGHT, WORD_WEIGHT, WORDS_ALONE
 from recall.text.markup import one_line
 
 _WORDS_SHOWN: Final = 12
@@ -26,6 +26,7 @@ class Why(StrEnum):
 
     BELOW_FLOOR = "below_floor"
     FAR_BEHIND = "far_behind"
+    ALIKE = "alike"
     OUTRANKED = "outranked"
     EXCLUDED = "excluded"
     TYPE = "type"
@@ -70,12 +71,15 @@ class Evidence:
     Attributes:
         words: those of the query that the topic holds, which bring most first.
         bonus: points that the heuristic gives for the topic's type.
+        phrases: words that stand together in it as they do in the query, or three CJK characters; which bring most
+            first.
         passage: body of the chunk that lies nearest, credentials masked; "" where no vector was compared.
         chunks: how many the topic has; 0 likewise.
     """
 
     words: tuple[Word, ...]
     bonus: int = 0
+    phrases: tuple[str, ...] = ()
     passage: str = ""
     chunks: int = 0
 
@@ -154,6 +158,8 @@ def sentences(hit: Hit) -> tuple[str, ...]:
     said = [f"score {_sum(hit)}"]
     if hit.evidence is not None:
         said.append(f"words: {_named(hit.evidence.words, points=hit.lexical is None) or 'none in common'}")
+    if hit.evidence is not None and hit.evidence.phrases:
+        said.append(f"standing together: {', '.join(hit.evidence.phrases[:_WORDS_SHOWN])}")
     if hit.evidence is not None and hit.evidence.chunks:
         quoted = one_line(hit.evidence.passage)
         cut = "" if len(quoted) <= _QUOTED else "…"
@@ -167,9 +173,11 @@ def _sum(hit: Hit) -> str:
         bonus = hit.evidence.bonus if hit.evidence else 0
         extra = f", {bonus} of them for the type {hit.topic.type}" if bonus else ""
         return f"{hit.score:.0f} points{extra}"
+    phrases = f" + {PHRASE_WEIGHT:g} x phrases {hit.phrases:.3f}" if hit.phrases else ""
     if hit.cosine is None:
-        return f"{hit.score:.3f} = {WORDS_ALONE:g} x words {hit.lexical:.3f}, which stand in for a vector as well"
-    parts = f"cosine {hit.cosine:.3f} + {WORD_WEIGHT:g} x words {hit.lexical:.3f}"
+        words = f"{WORDS_ALONE:g} x words {hit.lexical:.3f}, which stand in for a vector as well"
+        return f"{hit.score:.3f} = {words}{phrases}"
+    parts = f"cosine {hit.cosine:.3f} + {WORD_WEIGHT:g} x words {hit.lexical:.3f}{phrases}"
     return f"{hit.score:.3f} = {parts}; fits by {hit.fit or 0:.3f}"
 
 

@@ -1,11 +1,11 @@
-"""Words and meaning on one absolute scale: score = cosine + 0.5 F.
+"""Words and meaning on one absolute scale: score = cosine + 0.5 F, to which the best few get what their phrases bring.
 
 F is BM25 divided by what the query could reach at most. Ranks and min-max scaling lose up to .3 of nDCG across
 languages, because one chance word then counts as a full match; an absolute scale also lets a floor say that nothing
 fits (spec models.md section 4).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
-from recall.search.dense import best_chunks, near_topics, usual_cosine
+from recall.search.dense import Usual, best_chunks, near_topics, usual
 from recall.search.lexical import Words
-from recall.search.weights import WORD_WEIGHT, WORDS_ALONE, fit, fit_by_words
+from recall.search.weights import PHRASE_WEIGHT, WORD_WEIGHT, WORDS_ALONE, fit, fit_by_words
 
 # Where codes choose what is compared, so many of the best by words are compared as well.
 _BY_WORDS: Final = 256
@@ -33,7 +33,7 @@ class Scored:
         coverage: F.
         chunk: number of the best chunk.
         matched: how many different words of the query it holds, function words apart.
-        fit: how well it fits the query (search.weights).
+        phrases: share of what the query says in phrases that it holds (search.phrases).
     """
 
     score: float
@@ -42,7 +42,30 @@ class Scored:
     coverage: float
     chunk: int
     matched: int
-    fit: float
+    phrases: float = 0.0
+
+    def holding(self, phrases: float) -> "Scored":
+        """The same once its text has been looked at."""
+        return replace(self, score=self.score + PHRASE_WEIGHT * phrases, phrases=phrases)
+
+    def fit(self, usual: Usual) -> float:
+        """How well it fits the query (search.weights)."""
+        if self.cosine is None:
+            return fit_by_words(self.coverage, self.matched)
+        return fit(self.cosine, self.coverage, self.matched, usual=usual.cosine)
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The best topics of one snapshot.
+
+    Attributes:
+        best: best first.
+        usual: what its topics show with the query.
+    """
+
+    best: list[Scored]
+    usual: Usual
 
 
 def fuse(
@@ -53,8 +76,8 @@ def fuse(
     *,
     allowed: NDArray[np.bool_],
     products: Products,
-) -> list[Scored]:
-    """The k best topics of a snapshot, best first; exactly, unless codes choose what is compared (search.dense).
+) -> Fused:
+    """The k best topics of a snapshot; exactly, unless codes choose what is compared (search.dense).
 
     With codes, a topic can be missing that neither the codes take for near nor the words for one of the best.
 
@@ -66,13 +89,13 @@ def fuse(
         allowed: which topics may be found, shape (n,).
         products: of rows and a vector.
     """
-    cosines, usual, coverage = np.full(len(snapshot), np.nan), 0.0, words.coverage
+    cosines, known, coverage = np.full(len(snapshot), np.nan), Usual(), words.coverage
     scores = np.where(allowed & (coverage > 0), WORDS_ALONE * coverage, -np.inf)
     if vector is not None and vector.any() and len(snapshot.chunk_row):
         by_words = largest(np.where(allowed, coverage, 0.0), max(_BY_WORDS, k), above=0.0) if snapshot.tier else _NONE
         near = near_topics(snapshot, vector, allowed=allowed, others=by_words, k=k, products=products)
         cosines[near.positions] = near.cosines
-        usual = usual_cosine(snapshot, vector, near)
+        known = usual(snapshot, vector, near)
         has_cosine = allowed & ~np.isnan(cosines)
         if snapshot.tier is not None:  # what has a vector and was not compared is not judged by its words alone
             scores[snapshot.chunk_owner] = -np.inf
@@ -80,17 +103,20 @@ def fuse(
     best = largest(scores, k, above=-np.inf)
     ranked = sorted(best.tolist(), key=lambda at: rank_key(snapshot, float(scores[at]), at))[: max(k, 0)]
     chunks = best_chunks(snapshot, vector, np.asarray(ranked, np.int64)) if vector is not None else [0] * len(ranked)
-    return [
-        _scored(float(scores[at]), at, cosines, words, chunk, usual) for at, chunk in zip(ranked, chunks, strict=True)
-    ]
-
-
-def _scored(score: float, at: int, cosines: NDArray[np.float64], words: Words, chunk: int, usual: float) -> Scored:
-    coverage, matched = float(words.coverage[at]), int(words.matched[at])
-    if np.isnan(cosines[at]):
-        return Scored(score, at, None, coverage, chunk, matched, fit_by_words(coverage, matched))
-    cosine = float(cosines[at])
-    return Scored(score, at, cosine, coverage, chunk, matched, fit(cosine, coverage, matched, usual=usual))
+    return Fused(
+        [
+            Scored(
+                float(scores[at]),
+                at,
+                None if np.isnan(cosines[at]) else float(cosines[at]),
+                float(coverage[at]),
+                chunk,
+                int(words.matched[at]),
+            )
+            for at, chunk in zip(ranked, chunks, strict=True)
+        ],
+        known,
+    )
 
 
 def rank_key(snapshot: Snapshot, score: float, position: int) -> tuple[float, float, str]:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -78,10 +78,13 @@ class Words:
     Attributes:
         coverage: F of the fusion, shape (n,): BM25 over the greatest sum that the query could reach, times 1 / 0.6.
         matched: how many different words each topic holds, function words apart, shape (n,).
+        information: share of each word in what the query says, 1 together or all 0; in the order of
+            `text.tokens.terms`, the same in all snapshots.
     """
 
     coverage: NDArray[np.float64]
     matched: NDArray[np.int64]
+    information: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 def match_words(snapshots: Sequence[Snapshot], query: str) -> list[Words]:
@@ -91,6 +94,7 @@ def match_words(snapshots: Sequence[Snapshot], query: str) -> list[Words]:
         Words(
             np.bincount(found.positions, found.shares, len(snapshot)).astype(np.float64, copy=False),
             np.bincount(found.positions[is_content[found.words] & (found.shares > 0)], minlength=len(snapshot)),
+            found.information,
         )
         for found, snapshot in zip(word_shares(snapshots, query), snapshots, strict=True)
     ]
@@ -104,11 +108,13 @@ class Shares:
         words: numbers of the words, in the order of `text.tokens.terms`.
         positions: of the topics.
         shares: parts of F.
+        information: see `Words`.
     """
 
     words: NDArray[np.int64]
     positions: NDArray[np.int64]
     shares: NDArray[np.float64]
+    information: NDArray[np.float64]
 
 
 def word_shares(snapshots: Sequence[Snapshot], query: str) -> list[Shares]:
@@ -121,10 +127,11 @@ def word_shares(snapshots: Sequence[Snapshot], query: str) -> list[Shares]:
         (np.bincount(part.words[part.counts > 0], minlength=len(words)) for part in found), np.zeros(len(words))
     )
     idf = np.log1p((total - frequency + 0.5) / (frequency + 0.5)) * np.asarray([word_weight(word) for word in words])
-    greatest = FULL_SHARE * (K1 + 1) * float(idf.sum())
-    weights = idf / greatest if greatest > 0 and average > 0 else np.zeros(len(words))
+    said = float(idf.sum())
+    information = idf / said if said > 0 and average > 0 else np.zeros(len(words))
+    weights = information / (FULL_SHARE * (K1 + 1))
     return [
-        Shares(part.words, part.positions, _bm25(part, weights, snapshot.lengths, average or 1.0))
+        Shares(part.words, part.positions, _bm25(part, weights, snapshot.lengths, average or 1.0), information)
         for part, snapshot in zip(found, snapshots, strict=True)
     ]
 

@@ -1,7 +1,7 @@
 """One query over the snapshots of all scopes: the founding heuristic, or words and meaning together."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,20 +11,37 @@ from numpy.typing import NDArray
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
+from recall.search.alike import Apart, apart
+from recall.search.dense import Usual, only_vector
 from recall.search.fusion import Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, match_words
+from recall.search.phrases import Phrases, held, running, telling
 from recall.search.types import Coverage, Filter, Hit
-from recall.search.weights import BESIDE_THE_BEST, FIT_SLACK, NO_FLOOR, fit_by_words, fit_unshared
+from recall.search.weights import (
+    A_PART_OF_ITS_OWN,
+    BESIDE_THE_BEST,
+    FIT_SLACK,
+    FIT_SLACK_OF_ITS_OWN,
+    NO_FLOOR,
+    fit_by_words,
+    fit_unshared,
+)
 from recall.store.scan import scan_key
 from recall.store.topics import Topic
 from recall.text.scripts import is_cjk
 from recall.text.tokens import bounded as bounded  # noqa: PLC0414 - part of this module's surface
+from recall.text.tokens import terms
 
 _JUDGED: Final = 5  # of the best, for whether anything fits
 _SPARE: Final = 20  # looked at beyond twice what is wanted: some do not fit
+_READ: Final = 20  # of the best, whose texts are looked through
+_REPEATED: Final = 10  # read beyond what is wanted: some say the same
 
 ALL: Final = Filter()
 """Everything may be found."""
+
+
+_NOTHING: Final = Apart()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +51,12 @@ class Found:
     Attributes:
         hits: best first.
         best: the best score that any topic reached, also one below the floor; None when nothing was scored.
+        apart: all that fits with what repeats another set aside, of which the hits are the first.
     """
 
     hits: tuple[Hit, ...] = ()
     best: float | None = None
+    apart: Apart = _NOTHING
 
 
 def search_heuristic(
@@ -66,8 +85,8 @@ def search_heuristic(
             key = scan_key(snapshot.paths[at])
             ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
     ranked.sort()
-    chosen = [(number, Scored(-points, at, None, 0.0, 0, 0, 0.0)) for points, _, number, _, at in ranked[:k]]
-    return Found(_hits(snapshots, chosen), -ranked[0][0] if ranked else None)
+    chosen = [(number, Scored(-points, at, None, 0.0, 0, 0)) for points, _, number, _, at in ranked[:k]]
+    return Found(_hits(Texts(snapshots), chosen), -ranked[0][0] if ranked else None)
 
 
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -109,17 +128,83 @@ class Hybrid:
         """
         if k <= 0:
             return Found()
-        scored: list[tuple[int, Scored]] = []
-        depth = 2 * k + _SPARE
-        for number, (snapshot, words) in enumerate(zip(snapshots, match_words(snapshots, query), strict=True)):
+        scored: list[Place] = []
+        usual, matches = Usual(), match_words(snapshots, query)
+        for number, (snapshot, words) in enumerate(zip(snapshots, matches, strict=True)):
             allowed = allowed_mask(snapshot, wanted)
             known = vector if snapshot.encoder == self.encoder else None
-            found = fuse(snapshot, words, known, depth, allowed=allowed, products=self.products)
-            scored.extend((number, item) for item in found)
-        scored.sort(key=lambda pair: rank_key(snapshots[pair[0]], pair[1].score, pair[1].position))
-        near = [pair for at, pair in enumerate(scored) if at < _JUDGED or pair[1].fit >= self.floor - FIT_SLACK]
-        hits = _hits(snapshots, near[: k + _JUDGED], query)
-        return Found(fitting(hits, self.floor)[:k], scored[0][1].score if scored else None)
+            found = fuse(snapshot, words, known, 2 * k + _SPARE, allowed=allowed, products=self.products)
+            scored.extend((number, item) for item in found.best)
+            usual += found.usual
+        if not scored:
+            return Found()
+
+        def by_rank(place: Place) -> tuple[float, float, str]:
+            return rank_key(snapshots[place[0]], place[1].score, place[1].position)
+
+        texts = Texts(snapshots)
+        information = dict(zip(terms(query), matches[0].information.tolist(), strict=True))
+        scored.sort(key=by_rank)
+        scored = sorted([*texts.holding(scored[:_READ], Phrases.of(query, information)), *scored[_READ:]], key=by_rank)
+        least = self.floor - FIT_SLACK_OF_ITS_OWN
+        near = [place for at, place in enumerate(scored) if at < _JUDGED or place[1].fit(usual) >= least]
+        hits = _fused_hits(texts, near[: k + _JUDGED + _REPEATED], query, telling(information), usual=usual)
+        fit = fitting(hits, self.floor)
+        told = apart(fit, texts.vectors(fit)) if self.floor > NO_FLOOR else Apart(fit)
+        return Found(told.shown[:k], scored[0][1].score, told)
+
+
+Place = tuple[int, Scored]
+"""Number of the snapshot, and the topic."""
+
+
+class Texts:
+    """Topics of some snapshots, each read once."""
+
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+        self._snapshots = snapshots
+        self._topics: dict[tuple[int, int], Topic | None] = {}
+        self._running: dict[tuple[int, int], str] = {}
+
+    def read(self, places: Sequence[Place]) -> None:
+        """Reads what is still missing, at one go."""
+        for number, snapshot in enumerate(self._snapshots):
+            wanted = {item.position for at, item in places if at == number}
+            positions = [position for position in wanted if (number, position) not in self._topics]
+            found = snapshot.topics(positions) if positions else {}
+            self._topics.update({(number, position): found.get(position) for position in positions})
+
+    def topic(self, place: Place) -> Topic | None:
+        """The topic, which must have been read; None when it is gone by now."""
+        return self._topics[place[0], place[1].position]
+
+    def running(self, place: Place) -> str:
+        """Its words (search.phrases)."""
+        key = place[0], place[1].position
+        if key not in self._running:
+            topic = self._topics[key]
+            self._running[key] = running(f"{topic.title}\n{topic.description}\n{topic.body}") if topic else ""
+        return self._running[key]
+
+    def holding(self, places: Sequence[Place], phrases: Phrases) -> list[Place]:
+        """The same with what their phrases bring."""
+        if not phrases.weights:
+            return list(places)
+        self.read([place for place in places if place[1].matched])
+        return [
+            (place[0], place[1].holding(phrases.share(self.running(place)))) if place[1].matched else place
+            for place in places
+        ]
+
+    def vectors(self, hits: Iterable[Hit]) -> list[Vector | None]:
+        """The vector of each hit whose topic has only one."""
+        by_scope = {snapshot.scope: snapshot for snapshot in self._snapshots}
+        found: list[Vector | None] = []
+        for hit in hits:
+            snapshot = by_scope[hit.topic.scope]
+            at = snapshot.position_of(hit.topic.id)
+            found.append(None if at is None else only_vector(snapshot, at))
+        return found
 
 
 def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
@@ -127,7 +212,8 @@ def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
 
     Once one of the first reaches the floor, others may stay a little below it: the memory knows something of what is
     asked, and their rank says more than a border. What has less than half of the best score is left out all the same,
-    save where words stand in for a vector that is still to be made.
+    save where it holds a part of the query that no better one does, or where words stand in for a vector that is still
+    to be made.
 
     Args:
         hits: best first.
@@ -139,7 +225,12 @@ def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
     near = [hit for hit, fit in zip(hits, fits, strict=True) if fit >= floor - FIT_SLACK]
     best = near[0].score
     least = best * BESIDE_THE_BEST if floor > NO_FLOOR and best > 0 else -math.inf
-    return tuple(hit for hit in near if hit.score >= least or hit.cosine is None)
+    beside = {hit.topic.id for hit in near if hit.score >= least or hit.cosine is None}
+    return tuple(
+        hit
+        for hit, fit in zip(hits, fits, strict=True)
+        if hit.topic.id in beside or (hit.alone >= A_PART_OF_ITS_OWN and fit >= floor - FIT_SLACK_OF_ITS_OWN)
+    )
 
 
 def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
@@ -154,40 +245,55 @@ def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
     return allowed
 
 
-def _hits(
-    snapshots: Sequence[Snapshot], chosen: Sequence[tuple[int, Scored]], query: str | None = None
+def _hits(texts: Texts, chosen: Sequence[Place]) -> tuple[Hit, ...]:
+    """The chosen topics; those that are gone by now are left out."""
+    texts.read(chosen)
+    found = ((place[1], texts.topic(place)) for place in chosen)
+    return tuple(Hit(topic, item.score) for item, topic in found if topic is not None)
+
+
+def _fused_hits(
+    texts: Texts, chosen: Sequence[Place], query: str, words: Mapping[str, float], *, usual: Usual
 ) -> tuple[Hit, ...]:
-    """The chosen topics, read from the catalog; those that are gone by now are left out.
+    """The same with all that words and meaning say.
 
     Args:
-        snapshots: where they come from.
-        chosen: number of the snapshot, and the topic.
-        query: the words, when words and meaning have chosen; None for the founding heuristic.
+        texts: where the topics are read.
+        chosen: best first.
+        query: the words.
+        words: those that tell what it is about, with their shares.
+        usual: what topics show with the query.
     """
-    in_cjk = is_cjk(query) if query is not None else False
-    topics = {
-        number: snapshot.topics([item.position for at, item in chosen if at == number])
-        for number, snapshot in enumerate(snapshots)
-    }
-    return tuple(
-        Hit(
-            topics[number][item.position],
-            item.score,
-            cosine=item.cosine,
-            lexical=None if query is None else item.coverage,
-            chunk=item.chunk,
-            fit=None if query is None else _fit(item, topics[number][item.position], in_cjk=in_cjk),
+    texts.read(chosen)
+    in_cjk, seen = is_cjk(query), set[str]()
+    hits = []
+    for place in chosen:
+        item, topic = place[1], texts.topic(place)
+        if topic is None:
+            continue
+        its_own = held(words, texts.running(place)) - seen if item.matched else set()
+        hits.append(
+            Hit(
+                topic,
+                item.score,
+                cosine=item.cosine,
+                lexical=item.coverage,
+                chunk=item.chunk,
+                phrases=item.phrases,
+                alone=sum(words[word] for word in its_own),
+                fit=_fit(item, topic, usual, in_cjk=in_cjk),
+            )
         )
-        for number, item in chosen
-        if item.position in topics[number]
-    )
+        seen |= its_own
+    return tuple(hits)
 
 
-def _fit(item: Scored, topic: Topic, *, in_cjk: bool) -> float:
+def _fit(item: Scored, topic: Topic, usual: Usual, *, in_cjk: bool) -> float:
     """How well the topic fits; a word in common is missed where both are written in the same script."""
+    fit = item.fit(usual)
     if item.cosine is None or item.matched or is_cjk(f"{topic.title} {topic.description} {topic.body}") != in_cjk:
-        return item.fit
-    return fit_unshared(item.fit)
+        return fit
+    return fit_unshared(fit)
 
 
 def coverage_of(snapshots: Sequence[Snapshot], note: str = "") -> Coverage:

@@ -74,6 +74,9 @@ class Hit:
         cosine: best cosine of the query with a chunk of the topic, None where no vector took part.
         lexical: share of the query's information that the topic's words cover (F of the fusion), None likewise.
         chunk: number of the best chunk, 0 for a topic of one chunk.
+        phrases: share of the query's information in words that stand together in the topic as they do in the query,
+            among the best few; identifiers count threefold.
+        alone: share of it in words that no better topic holds.
         fit: how well the topic fits the query, which the floor is compared with; None where words alone decide.
         evidence: the words and the text behind the score; None unless an explanation was asked for.
     """
@@ -83,6 +86,8 @@ class Hit:
     cosine: float | None = None
     lexical: float | None = None
     chunk: int = 0
+    phrases: float = 0.0
+    alone: float = 0.0
     fit: float | None = None
     evidence: "Evidence | None" = None
 

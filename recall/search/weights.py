@@ -25,6 +25,7 @@ B: Final = 0.75
 FULL_SHARE: Final = 0.6
 
 WORD_WEIGHT: Final = 0.5
+PHRASE_WEIGHT: Final = 0.2
 _FUNCTION_WORD_WEIGHT: Final = 0.3
 
 # A topic that has no vector yet is judged by its words alone: they stand in for a cosine of half their coverage, about
@@ -47,8 +48,15 @@ NO_FLOOR: Final = -1.0
 BESIDE_THE_BEST: Final = 0.5
 """Share of the best score that a hit must have: beside a note that says it, what only touches on it is noise."""
 
+A_PART_OF_ITS_OWN: Final = 0.1
+"""Share of the query, in words that no better topic holds, with which a hit may have less: who lists things asks for
+each of them."""
+
 FIT_SLACK: Final = 0.07
 """How far below the floor a topic may fit when another one reaches it."""
+
+FIT_SLACK_OF_ITS_OWN: Final = 0.14
+"""The same for one that holds a part of the query that no better one does."""
 
 
 def word_weight(term: str) -> float:

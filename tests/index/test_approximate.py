@@ -415,7 +415,7 @@ def nearest_topics(
     if allowed is None:
         allowed = np.ones(len(snapshot), np.bool_)
     words = Words(np.zeros(len(snapshot)), np.zeros(len(snapshot), np.int64))
-    found = fuse(snapshot, words, vector, k, allowed=allowed, products=faiss.products)
+    found = fuse(snapshot, words, vector, k, allowed=allowed, products=faiss.products).best
     return [scored.position for scored in found], [scored.cosine or 0.0 for scored in found]
 
 

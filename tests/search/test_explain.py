@@ -13,7 +13,7 @@ from recall.search.explain import Question, explain
 from recall.search.explanation import Explanation, Field, Silence, Why
 from recall.search.retriever import ALL, Hybrid, search_heuristic
 from recall.search.types import Filter, Hit, Recall, Strategy
-from recall.search.weights import WORD_WEIGHT, WORDS_ALONE
+from recall.search.weights import PHRASE_WEIGHT, WORD_WEIGHT, WORDS_ALONE
 from recall.store.topics import MemoryType, Scope, parse_topic
 
 ENCODER = HashingEncoder(256)
@@ -61,7 +61,7 @@ def assert_adds_up(hit: Hit) -> None:
     assert hit.lexical is not None
     assert sum(word.value for word in hit.evidence.words) == pytest.approx(hit.lexical)
     weighed = WORDS_ALONE * hit.lexical if hit.cosine is None else hit.cosine + WORD_WEIGHT * hit.lexical
-    assert hit.score == pytest.approx(weighed)
+    assert hit.score == pytest.approx(weighed + PHRASE_WEIGHT * hit.phrases)
 
 
 # --- parts of a score
@@ -196,7 +196,7 @@ def test_topics_below_the_floor_are_named_with_their_score(scopes: list[Collecti
 @pytest.mark.parametrize("ask", [by_meaning, by_words])
 def test_topics_behind_the_first_k_are_named_with_their_rank(scopes: list[Collection], ask: object) -> None:
     for number in range(9):
-        write(scopes[0], f"{number}.md", "zebra" + " and" * number)
+        write(scopes[0], f"{number}.md", f"zebra {number}" + " and" * number)
     assert callable(ask)
     found: Explanation = ask(in_step(scopes), "zebra", 2)
     assert len(found.recall.hits) == 2

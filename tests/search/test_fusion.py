@@ -77,9 +77,9 @@ class Corpus:
             if rows is not None and vector is not None and vector.any() and rows.any():
                 cosines = np.where(usable(rows), rows @ vector, -2)
                 best = float(cosines.max())
-                found[at] = Scored(best + 0.5 * share, at, best, share, int(cosines.argmax()), 0, 0.0)
+                found[at] = Scored(best + 0.5 * share, at, best, share, int(cosines.argmax()), 0)
             elif share:
-                found[at] = Scored(share, at, None, share, 0, 0, 0.0)
+                found[at] = Scored(share, at, None, share, 0, 0)
         return found
 
     def check(self, found: list[Scored], right: dict[int, Scored], k: int) -> None:
@@ -128,7 +128,7 @@ def test_the_best_topics_are_those_of_plain_arithmetic(corpus: Corpus, products:
         allowed = chance.random(len(snapshot)) < share
         right = corpus.right(words.coverage, vector, allowed)
         for k in (1, 5, 1000):
-            corpus.check(fuse(snapshot, words, vector, k, allowed=allowed, products=products), right, k)
+            corpus.check(fuse(snapshot, words, vector, k, allowed=allowed, products=products).best, right, k)
 
 
 def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, products: Products) -> None:
@@ -143,14 +143,16 @@ def test_the_best_topics_are_found_whatever_the_words_say(corpus: Corpus, produc
         allowed = chance.random(len(snapshot)) < 0.7
         k = int(chance.choice([1, 2, 3, 20]))
         right = corpus.right(coverage, vector, allowed)
-        corpus.check(fuse(snapshot, worded(coverage), vector, k, allowed=allowed, products=products), right, k)
+        corpus.check(fuse(snapshot, worded(coverage), vector, k, allowed=allowed, products=products).best, right, k)
 
 
 def test_the_best_chunk_is_named(corpus: Corpus, products: Products) -> None:
     snapshot = corpus.snapshot
     everything = np.ones(len(snapshot), np.bool_)
     vector = small_encoder().encode_query("zeppelin 花生 ledger")
-    for scored in fuse(snapshot, worded(np.zeros(len(snapshot))), vector, 300, allowed=everything, products=products):
+    for scored in fuse(
+        snapshot, worded(np.zeros(len(snapshot))), vector, 300, allowed=everything, products=products
+    ).best:
         rows = corpus.chunks[scored.position]
         assert rows is not None
         assert float(rows[scored.chunk] @ vector) == pytest.approx(scored.cosine, abs=1e-6)
@@ -163,7 +165,7 @@ def test_without_a_vector_of_the_query_words_alone_judge(
     snapshot = corpus.snapshot
     (words,) = match_words([snapshot], "deploy 咖啡")
     everything = np.ones(len(snapshot), np.bool_)
-    found = fuse(snapshot, words, vector, 50, allowed=everything, products=products)
+    found = fuse(snapshot, words, vector, 50, allowed=everything, products=products).best
     corpus.check(found, corpus.right(words.coverage, None, everything), 50)
     assert [scored.cosine for scored in found] == [None] * 50
 
@@ -175,14 +177,14 @@ def test_asking_for_nothing_gives_nothing(corpus: Corpus, products: Products, qu
     (words,) = match_words([snapshot], query)
     everything = np.ones(len(snapshot), np.bool_)
     for vector in (None, small_encoder().encode_query(query)):
-        assert fuse(snapshot, words, vector, k, allowed=everything, products=products) == []
+        assert fuse(snapshot, words, vector, k, allowed=everything, products=products).best == []
 
 
 def test_a_memory_without_topics_has_no_best(memory: Memory, products: Products) -> None:
     with memory({}) as collection:
         none = np.zeros(0, np.bool_)
         vector = small_encoder().encode_query("deploy")
-        assert fuse(collection.snapshot(), worded(np.zeros(0)), vector, 5, allowed=none, products=products) == []
+        assert fuse(collection.snapshot(), worded(np.zeros(0)), vector, 5, allowed=none, products=products).best == []
 
 
 def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, products: Products) -> None:
@@ -195,7 +197,7 @@ def test_equal_topics_come_in_the_order_of_their_positions(memory: Memory, produ
         everything = np.ones(len(snapshot), np.bool_)
         vector = encoder.encode_query("zeppelins")
         for k in (1, 3, 60):
-            found = fuse(snapshot, words, vector, k, allowed=everything, products=products)
+            found = fuse(snapshot, words, vector, k, allowed=everything, products=products).best
             assert [scored.position for scored in found] == list(range(k))
 
 
@@ -208,7 +210,7 @@ def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, p
         snapshot = collection.snapshot()
         (words,) = match_words([snapshot], "zeppelin")
         everything = np.ones(2, np.bool_)
-        found = fuse(snapshot, words, encoder.encode_query("zeppelin"), 2, allowed=everything, products=products)
+        found = fuse(snapshot, words, encoder.encode_query("zeppelin"), 2, allowed=everything, products=products).best
     best = found[0]
     assert snapshot.paths[best.position] == "old.md"
     assert best.cosine is None
@@ -221,8 +223,8 @@ def test_a_topic_without_a_vector_is_judged_by_its_words_alone(memory: Memory, p
 
 def test_hits_of_two_memories_are_ranked_together(memory: Memory, products: Products) -> None:
     encoder = small_encoder()
-    files = {"a.md": "---\nname: zeppelin\n---\nzeppelin hydrogen\n", "b.md": "---\nname: coffee\n---\nsugar\n"}
-    other = {"a.md": "---\nname: zeppelin\n---\nzeppelin\n", "c.md": "---\nname: peanut\n---\nallergy\n"}
+    files = {"a.md": "---\nname: zeppelin\n---\nzeppelin hydrogen 2\n", "b.md": "---\nname: coffee\n---\nsugar\n"}
+    other = {"a.md": "---\nname: zeppelin\n---\nzeppelin 1\n", "c.md": "---\nname: peanut\n---\nallergy\n"}
     with memory(files) as project, memory(other, scope=Scope.USER) as user:
         project.sync_vectors(encoder)
         user.sync_vectors(encoder)

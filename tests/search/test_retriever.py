@@ -112,7 +112,7 @@ def test_hits_come_from_both_memories_with_the_parts_of_their_scores(scopes: lis
     for hit in found.hits:
         assert hit.cosine is not None
         assert hit.lexical is not None
-        assert hit.score == pytest.approx(hit.cosine + 0.5 * hit.lexical)
+        assert hit.score == pytest.approx(hit.cosine + 0.5 * hit.lexical + 0.2 * hit.phrases)
     assert found.best == found.hits[0].score
 
 
