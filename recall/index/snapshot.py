@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,10 @@ from recall.index.catalog import REMEMBERED, Catalog
 from recall.index.embed import stored_vectors
 from recall.index.postings import Segment
 from recall.index.sync import segment_file
-from recall.index.table import Table, follow, places_of
+from recall.index.table import Positions, Table, follow, places_of
 from recall.store.topics import Scope, Topic
+
+_NONE: Final[Positions] = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,7 @@ class Snapshot:
     encoder: str
     vectors: str
     table: Table
-    segments: tuple[tuple[Segment, NDArray[np.int64]], ...]
+    segments: tuple[tuple[Segment, Positions], ...]
     rows: Vectors
     tier: Tier | None
     _catalog: Catalog
@@ -49,7 +52,7 @@ class Snapshot:
         return self.table.docs
 
     @property
-    def paths(self) -> tuple[str, ...]:
+    def paths(self) -> Sequence[str]:
         """Path of each topic."""
         return self.table.paths
 
@@ -166,7 +169,7 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, last: Snapshot | None = Non
         names = [name for (name,) in read("SELECT name FROM segments")]
     rows, fresh = stored_vectors(catalog, meta), Table.of(topics, chunks)
     known = {segment.name: (segment, positions) for segment, positions in last.segments} if last else {}
-    table, moved = last.table.updated(np.asarray(gone, np.int64), fresh) if last else (fresh, fresh.docs)
+    table, moved = last.table.updated(np.asarray(gone, np.int64), fresh) if last else (fresh, _NONE)
     if len(rows) < int(meta["rows"]) and int(table.chunk_row.max(initial=-1)) >= len(rows):
         raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: shorter than the catalog says")
     return Snapshot(
@@ -187,5 +190,5 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, last: Snapshot | None = Non
     )
 
 
-def _placed(segment: Segment, table: Table) -> tuple[Segment, NDArray[np.int64]]:
-    return segment, places_of(table.docs, segment.docs)
+def _placed(segment: Segment, table: Table) -> tuple[Segment, Positions]:
+    return segment, places_of(table.docs, segment.docs).astype(np.int32)

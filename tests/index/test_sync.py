@@ -210,6 +210,24 @@ def test_any_history_of_a_folder_ends_in_the_index_of_a_rebuild(steps: Sequence[
                 assert answers(memory) == answers(fresh)
 
 
+@settings(max_examples=15, deadline=None)
+@given(steps=st.lists(STEPS, max_size=10))
+def test_each_report_of_a_history_accounts_for_every_file_and_every_topic(
+    steps: Sequence[tuple[str, str, str]],
+) -> None:
+    with TemporaryDirectory() as base:
+        (root := Path(base, "memory")).mkdir()
+        index = collection(root, Path(base, "cache"))
+        for deed, one, other in steps:
+            if deed != "look":
+                DEEDS[deed](root, one, other)
+            report = index.sync_words()
+            assert_accounts_for(report, root)
+            topics = len(report.added) + len(report.changed) + len(report.moved) + report.kept
+            assert topics == len(index.snapshot())
+        index.close()
+
+
 # --- one thing at a time
 
 
