@@ -203,7 +203,9 @@ def apply_difference(
     known = catalog.known(paths)
     # To count a hundred thousand rows would take longer than to read one file.
     read, total = plan(known, changes.read), _topics_after(before)
-    todo = replace(read, kept=total - len(known), gone=tuple(path for path in changes.gone if path in known))
+    todo = replace(
+        read, kept=total - len(known) + read.kept, gone=tuple(path for path in changes.gone if path in known)
+    )
     if _beyond(todo, limit):
         return SyncReport(kept=todo.kept, left=len(todo.read))
     report = _apply(catalog, todo, known, scope=scope, max_bytes=max_bytes)

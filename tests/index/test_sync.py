@@ -210,8 +210,17 @@ def test_any_history_of_a_folder_ends_in_the_index_of_a_rebuild(steps: Sequence[
                 assert answers(memory) == answers(fresh)
 
 
-@settings(max_examples=15, deadline=None)
-@given(steps=st.lists(STEPS, max_size=10))
+def test_a_file_that_is_read_once_more_and_is_as_before_is_kept(root: Path, tmp_path: Path) -> None:
+    index = collection(root, tmp_path / "cache")
+    write(root, "b.md", "written a moment ago")
+    index.sync_words()
+    files = len(scan(root, Scope.PROJECT).files)
+    assert [index.sync_words().kept for _ in range(4)] == [files] * 4
+    index.close()
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.lists(STEPS, max_size=12))
 def test_each_report_of_a_history_accounts_for_every_file_and_every_topic(
     steps: Sequence[tuple[str, str, str]],
 ) -> None:
