@@ -16,9 +16,11 @@ from recall.config import EncoderConfig, IndexConfig, SearchConfig
 from recall.index.catalog import Catalog
 from recall.index.collection import Collection
 from recall.index.known import Known
-from recall.index.sync import apply_words, plan, worth_merging
+from recall.index.sync import apply_difference, apply_words, plan, worth_merging
+from recall.store.look import Difference
 from recall.store.scan import Scan, SourceFile, scan
 from recall.store.topics import Scope, Topic
+from tests.aging import age
 
 NAMED = "---\nname: {name}\ndescription: {about}\n---\n{body}\n"
 
@@ -210,13 +212,16 @@ def test_any_history_of_a_folder_ends_in_the_index_of_a_rebuild(steps: Sequence[
                 assert answers(memory) == answers(fresh)
 
 
-def test_a_file_that_is_read_once_more_and_is_as_before_is_kept(root: Path, tmp_path: Path) -> None:
-    index = collection(root, tmp_path / "cache")
-    write(root, "b.md", "written a moment ago")
-    index.sync_words()
-    files = len(scan(root, Scope.PROJECT).files)
-    assert [index.sync_words().kept for _ in range(4)] == [files] * 4
-    index.close()
+def test_a_file_that_is_looked_at_once_more_and_is_as_before_is_kept(root: Path, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md", "c.md"):
+        write(root, name, name)
+    catalog, found = Catalog(tmp_path, root), scan(age(root), Scope.PROJECT)
+    before = apply_words(catalog, found, max_bytes=1 << 20)
+    write(root, "c.md", "another text")
+    again = Difference(scan(root, Scope.PROJECT).files[:2], ())
+    report = apply_difference(catalog, again, scope=Scope.PROJECT, max_bytes=1 << 20, before=before)
+    assert (report.kept, report.changed) == (2, ("c.md",))
+    catalog.close()
 
 
 @settings(max_examples=30, deadline=None)
