@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,8 @@ from recall.index.catalog import REMEMBERED, Catalog
 from recall.index.embed import stored_vectors
 from recall.index.postings import Segment
 from recall.index.sync import segment_file
-from recall.index.table import Positions, Table, follow, places_of
+from recall.index.table import Table, follow, places_of
 from recall.store.topics import Scope, Topic
-
-_NONE: Final[Positions] = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class Snapshot:
     encoder: str
     vectors: str
     table: Table
-    segments: tuple[tuple[Segment, Positions], ...]
+    segments: tuple[tuple[Segment, NDArray[np.int64]], ...]
     rows: Vectors
     tier: Tier | None
     _catalog: Catalog
@@ -169,7 +166,7 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, last: Snapshot | None = Non
         names = [name for (name,) in read("SELECT name FROM segments")]
     rows, fresh = stored_vectors(catalog, meta), Table.of(topics, chunks)
     known = {segment.name: (segment, positions) for segment, positions in last.segments} if last else {}
-    table, moved = last.table.updated(np.asarray(gone, np.int64), fresh) if last else (fresh, _NONE)
+    table, moved = last.table.updated(np.asarray(gone, np.int64), fresh) if last else (fresh, fresh.docs)
     if len(rows) < int(meta["rows"]) and int(table.chunk_row.max(initial=-1)) >= len(rows):
         raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: shorter than the catalog says")
     return Snapshot(
@@ -190,5 +187,5 @@ def take_snapshot(catalog: Catalog, scope: Scope, *, last: Snapshot | None = Non
     )
 
 
-def _placed(segment: Segment, table: Table) -> tuple[Segment, Positions]:
-    return segment, places_of(table.docs, segment.docs).astype(np.int32)
+def _placed(segment: Segment, table: Table) -> tuple[Segment, NDArray[np.int64]]:
+    return segment, places_of(table.docs, segment.docs)

@@ -6,7 +6,6 @@ instead of half a second for a new reading of the catalog.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final, NamedTuple, Self, overload
 
 import numpy as np
@@ -21,9 +20,9 @@ TYPES: Final[tuple[MemoryType | None, ...]] = (None, *MemoryType)
 _CODES: Final = {kind: code for code, kind in enumerate(TYPES)}
 
 _MOST_RECENT: Final = 1024  # texts that are copied at each step
+_MANY: Final = 256  # stretches of an array from which on they are not copied one by one
 
 Numbers = NDArray[np.int64]
-Positions = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,22 +37,17 @@ class Paths(Sequence[str]):
 
     settled: tuple[str, ...]
     recent: tuple[str, ...]
-    places: Positions
+    places: NDArray[np.int32]
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Self:
         """Paths of these texts."""
         return cls(tuple(texts), (), np.arange(len(texts), dtype=np.int32))
 
-    def updated(self, fresh: "Paths", pieces: Sequence["_Piece"]) -> "Paths":
+    def updated(self, fresh: "Paths", pieces: "_Pieces") -> "Paths":
         """The paths in these pieces of this and of the fresh ones."""
         known = len(self.settled) + len(self.recent)
-        places = _shifted(
-            [
-                (fresh.places[start:stop], known) if is_fresh else (self.places[start:stop], 0)
-                for is_fresh, start, stop in pieces
-            ]
-        )
+        places = _joined(self.places, fresh.places + np.int32(known), pieces)
         paths = Paths(self.settled, (*self.recent, *fresh), places)
         return paths if len(paths.recent) <= _MOST_RECENT else Paths.of(tuple(paths))
 
@@ -75,12 +69,23 @@ class Paths(Sequence[str]):
         return len(self.places)
 
 
-class _Piece(NamedTuple):
-    """Topics that stand next to each other, in the old table or among the fresh ones."""
+class _Pieces(NamedTuple):
+    """Stretches that make up a new array, in turn of the fresh one and of the old one, the first and the last fresh.
 
-    is_fresh: bool
-    start: int
-    stop: int
+    Attributes:
+        starts: first place of each in its array.
+        stops: place behind its last.
+    """
+
+    starts: Numbers
+    stops: Numbers
+
+    @property
+    def places(self) -> Numbers:
+        """Where each begins in the new array."""
+        sizes = self.stops - self.starts
+        ends: Numbers = np.cumsum(sizes)
+        return ends - sizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +134,7 @@ class Table:
             chunk_row=row,
         )
 
-    def updated(self, gone: Numbers, fresh: "Table") -> tuple["Table", Positions]:
+    def updated(self, gone: Numbers, fresh: "Table") -> tuple["Table", Numbers]:
         """The table after some topics went and others came or changed.
 
         Args:
@@ -142,66 +147,85 @@ class Table:
         """
         known = places_of(self.docs, fresh.docs)
         dead = np.unique(np.concatenate([places_of(self.docs, gone), known]))
-        topics = _merged(self.docs, dead[dead >= 0], fresh.docs)
-        owners = self.chunk_owner, fresh.chunk_owner
-        chunks = [
-            _Piece(is_fresh, *np.searchsorted(owners[is_fresh], [start, stop]).tolist())
-            for is_fresh, start, stop in topics
-        ]
-        places = [0, *accumulate(stop - start for _, start, stop in topics)]
+        dead, at = dead[dead >= 0], np.searchsorted(self.docs, fresh.docs)
+        topics = _merged(len(self.docs), dead, at)
+        chunks = _Pieces(*(_bordered(borders, fresh.chunk_owner, self.chunk_owner) for borders in topics))
         table = Table(
             docs=_joined(self.docs, fresh.docs, topics),
             paths=self.paths.updated(fresh.paths, topics),
             types=_joined(self.types, fresh.types, topics),
             mtimes=_joined(self.mtimes, fresh.mtimes, topics),
             embedded=_joined(self.embedded, fresh.embedded, topics),
-            chunk_owner=_shifted(
-                [
-                    (owners[is_fresh][start:stop], place - piece.start)
-                    for (is_fresh, start, stop), piece, place in zip(chunks, topics, places, strict=False)
-                ]
-            ),
+            chunk_owner=_joined(self.chunk_owner, fresh.chunk_owner, chunks, add=topics.places - topics.starts),
             chunk_number=_joined(self.chunk_number, fresh.chunk_number, chunks),
             chunk_row=_joined(self.chunk_row, fresh.chunk_row, chunks),
         )
-        moved = np.full(len(self.docs) + 1, -1, np.int32)
-        for (is_fresh, start, stop), place in zip(topics, places, strict=False):
-            moved[known[start:stop] if is_fresh else slice(start, stop)] = np.arange(place, place + stop - start)
-        moved[-1] = -1  # what was not known has gone there
-        return table, moved
+        return table, _moved(len(self.docs), dead, at, known)
 
 
-def _merged(docs: Numbers, dead: Numbers, fresh: Numbers) -> list[_Piece]:
-    """Pieces of the living old topics and of the fresh ones that put all of them into the order of their numbers.
+def _merged(count: int, dead: Numbers, at: Numbers) -> _Pieces:
+    """Pieces that put the living old topics and the fresh ones into the order of their numbers.
 
     Args:
-        docs: numbers of the old topics, rising.
+        count: of old topics.
         dead: places of those that went or are among the fresh ones, rising.
-        fresh: numbers of the fresh topics, rising.
+        at: for each fresh topic the place of the old one that it comes before, rising.
     """
-    at = np.searchsorted(docs, fresh)
-    starts = np.setdiff1d(np.concatenate([[0], dead + 1, at]), [*dead, len(docs)])
-    stops = np.unique(np.concatenate([dead, at, [len(docs)]]))
-    stops = stops[np.searchsorted(stops, starts, "right")]
-    pieces, taken = list[_Piece](), 0
+    starts = np.setdiff1d(np.concatenate([[0], dead + 1, at]), np.append(dead, count))
+    stops = np.unique(np.concatenate([dead, at, [count]]))
     before = np.searchsorted(at, starts, "right")
-    for start, stop, number in zip(starts.tolist(), stops.tolist(), before.tolist(), strict=True):
-        pieces += [_Piece(True, taken, number), _Piece(False, start, stop)]
-        taken = number
-    return [*pieces, _Piece(True, taken, len(fresh))]
+    pieces = _Pieces(*np.zeros((2, 2 * len(starts) + 1), np.int64))
+    pieces.starts[1::2], pieces.stops[1::2] = starts, stops[np.searchsorted(stops, starts, "right")]
+    pieces.starts[2::2], pieces.stops[:-1:2] = before, before
+    pieces.stops[-1] = len(at)
+    return pieces
 
 
-def _joined(old: NDArray[Any], fresh: NDArray[Any], pieces: Sequence[_Piece]) -> NDArray[Any]:
-    return np.concatenate([(fresh if is_fresh else old)[start:stop] for is_fresh, start, stop in pieces])
+def _moved(count: int, dead: Numbers, at: Numbers, known: Numbers) -> Numbers:
+    """Where each old topic stands in the new table, as `Table.updated` gives it.
+
+    Args:
+        count: as for `_merged`.
+        dead: same.
+        at: same.
+        known: for each fresh topic the place of its older state, -1 for none.
+    """
+    steps = np.ones(count + 1, np.int64)
+    steps[0] = 0
+    steps[dead + 1] = 0
+    np.add.at(steps, at, 1)
+    moved = np.cumsum(steps, out=steps)
+    moved[dead] = -1
+    moved[known] = at - np.searchsorted(dead, at) + np.arange(len(at))
+    moved[-1] = -1  # what was not known has gone there
+    return moved
 
 
-def _shifted(parts: Sequence[tuple[NDArray[Any], int]]) -> NDArray[Any]:
-    """The parts one after the other, each with a number added, in one pass."""
-    whole = np.empty(sum(len(part) for part, _ in parts), parts[0][0].dtype)
-    at = 0
-    for part, shift in parts:
-        np.add(part, shift, out=whole[at : at + len(part)])
-        at += len(part)
+def _bordered(topics: Numbers, fresh: Numbers, old: Numbers) -> Numbers:
+    """Where the chunks of the topics at these borders of pieces begin, by the owners of all chunks."""
+    borders = np.empty_like(topics)
+    borders[::2], borders[1::2] = np.searchsorted(fresh, topics[::2]), np.searchsorted(old, topics[1::2])
+    return borders
+
+
+def _joined(old: NDArray[Any], fresh: NDArray[Any], pieces: _Pieces, *, add: Numbers | None = None) -> NDArray[Any]:
+    """The pieces one after the other, to each of which a number may be added."""
+    starts, stops = pieces
+    sizes = stops - starts
+    if len(starts) > _MANY:
+        first = starts - pieces.places
+        first[::2] += len(old)
+        whole: NDArray[Any] = np.concatenate([old, fresh])[np.repeat(first, sizes) + np.arange(sizes.sum())]
+        return whole if add is None else whole + np.repeat(add, sizes)
+    parts = [
+        (old if number % 2 else fresh)[start:stop]
+        for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True))
+    ]
+    if add is None:
+        return np.concatenate(parts)
+    whole = np.empty(sizes.sum(), old.dtype)
+    for part, number, at in zip(parts, add.tolist(), pieces.places.tolist(), strict=True):
+        np.add(part, number, out=whole[at : at + len(part)])
     return whole
 
 
@@ -213,6 +237,6 @@ def places_of(docs: Numbers, wanted: Numbers) -> Numbers:
     return np.where(docs[places] == wanted, places, -1)
 
 
-def follow(moved: Positions, positions: Positions) -> Positions:
+def follow(moved: Numbers, positions: Numbers) -> Numbers:
     """Where positions of the old table are in the new one; -1 stays, and comes from what went."""
     return moved[positions]

@@ -213,6 +213,17 @@ def test_a_table_brought_up_to_date_is_that_of_a_new_reading_and_the_old_ones_st
     assert [content(table) for table in tables] == contents
 
 
+@pytest.mark.parametrize("count", [3, 100, 600])
+def test_many_topics_that_change_among_others_are_put_in_order(count: int) -> None:
+    topics = {doc: (f"{doc}.md", None, doc, False, doc % 3) for doc in range(2, 2000, 3)}
+    fresh = {doc: (f"new {doc}.md", MemoryType.USER, doc, True, 2) for doc in range(2, 2 + 3 * count, 2)}
+    gone = np.arange(5, 2000, 2000 // count, dtype=np.int64)
+    table, moved = table_of(topics).updated(gone, table_of(fresh))
+    right = table_of({doc: topic for doc, topic in topics.items() if doc not in gone} | fresh)
+    assert content(table) == content(right)
+    assert moved.tolist() == [*places_of(right.docs, np.asarray(list(topics))).tolist(), -1]
+
+
 def test_paths_are_the_same_texts_when_many_have_changed_one_by_one() -> None:
     table = Table.of([(doc, f"{doc}.md", None, 0, 0) for doc in range(4)], [])
     kept = table.paths[0]
