@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from recall.memory.events import RecallEvent
     from recall.memory.memory import Memory
     from recall.memory.status import RootStatus
-    from recall.memory.writing import Remembered
+    from recall.memory.stored import Remembered, Stored
     from recall.search.explanation import Explanation
     from recall.search.prefetch import Delivery, Prefetch, PrefetchEvent
     from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
@@ -61,7 +61,7 @@ _HOMES = {
     "recall.lifecycle.remember": ("Outcome",),
     "recall.memory.memory": ("Memory",),
     "recall.memory.status": ("RootStatus",),
-    "recall.memory.writing": ("Remembered",),
+    "recall.memory.stored": ("Remembered", "Stored"),
     "recall.search.explanation": ("Explanation",),
     "recall.search.prefetch": ("Delivery", "Prefetch", "PrefetchEvent"),
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
@@ -107,6 +107,7 @@ __all__ = [
     "Run",
     "Scope",
     "StalePlanError",
+    "Stored",
     "Strategy",
     "SyncReport",
     "Topic",

@@ -10,7 +10,7 @@ from recall.apps.lines import Line
 from recall.apps.render import clean
 
 if TYPE_CHECKING:  # each command loads what it needs
-    from recall.memory.writing import Remembered
+    from recall.memory.stored import Remembered
     from recall.store.plan import Change, Item, Plan, Run
     from recall.store.trash import Kept
 

@@ -324,12 +324,10 @@ class Catalog:
         """The topics of these numbers, whole; numbers that are gone are left out."""
         columns = "doc, path, title, description, type, body, mtime_ns, modified, links, superseded_by, superseded_on"
         rows = self._read_in(f"SELECT {columns} FROM topics WHERE doc", docs)  # noqa: S608 - constants only
-        return {doc: self._topic(scope, *rest) for doc, *rest in rows}
+        return {doc: self._topic(scope, rest) for doc, *rest in rows}
 
-    def _topic(  # noqa: PLR0913 - one column each
-        self, scope: Scope, path: str, title: str, description: str, kind: str | None, body: str,
-        mtime_ns: int, modified: float, links: str, superseded_by: str, superseded_on: str,
-    ) -> Topic:  # fmt: skip
+    def _topic(self, scope: Scope, row: Sequence[Any]) -> Topic:
+        path, title, description, kind, body, mtime_ns, modified, links, superseded_by, superseded_on = row
         return Topic(
             scope=scope, path=path, title=title, description=description, type=MemoryType(kind) if kind else None,
             body=body, mtime=mtime_ns / 1e9, modified=modified, file=self.root / path,

@@ -20,7 +20,7 @@ from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
 from recall.index.behind import behind, changed
 from recall.index.catalog import Catalog
-from recall.index.embed import Effort, apply_vectors, check_stored_vectors, count_lacking, delete_old_vectors
+from recall.index.embed import Effort, apply_vectors, check_stored_vectors, count_lacking
 from recall.index.findings import Finding, Kind, Subject
 from recall.index.folder import VECTORS_LOCK, WORDS_LOCK
 from recall.index.home import Home, writing
@@ -318,7 +318,7 @@ class Collection:
 
         def work(catalog: Catalog) -> SyncReport:
             with writing(catalog, VECTORS_LOCK, lock_wait_s):
-                self._check(catalog, VECTORS_LOCK, _check_vectors)
+                self._check(catalog, VECTORS_LOCK, check_stored_vectors)
                 report = apply_vectors(
                     catalog, encoder, neighbours=self._home.neighbours, effort=effort, on_progress=on_progress
                 )
@@ -448,9 +448,3 @@ class Collection:
             self._home.leave()
         finally:
             self._lock.release()
-
-
-def _check_vectors(catalog: Catalog) -> None:
-    """Looks at what the last process left, which may have stopped before it deleted what it had replaced."""
-    check_stored_vectors(catalog)
-    delete_old_vectors(catalog)

@@ -74,7 +74,7 @@ _FRONTED: Final = pattern(r"^\W*(?:in|on|at|for|before|after|when|during|within|
 _CHOSEN: Final = frozenset({form("prefer")})
 _TURNED: Final = frozenset(map(form, ("before", "after")))
 # X is Y and Y is X say the same.
-_EVEN: Final = frozenset("is are was were the a an our 是 的 and 和".split())
+_EVEN: Final = frozenset(["is", "are", "was", "were", "the", "a", "an", "our", "是", "的", "and", "和"])
 _LONGEST_COMPARED: Final = 40  # words whose order is compared
 
 

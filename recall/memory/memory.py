@@ -18,7 +18,7 @@ from recall.memory.answers import Answers
 from recall.memory.events import Event
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
-from recall.memory.opening import cache_root, find, folders_of, load_config, make_model, scopes_of
+from recall.memory.opening import cache_root, find, folders_of, instructions_of, load_config, make_model, scopes_of
 from recall.memory.status import RootStatus, root_status
 from recall.memory.tracing import Tracer, trace_logs
 from recall.memory.watch import Watcher, need_library
@@ -33,7 +33,8 @@ from recall.store.traces import LIBRARY, Origin, Trace
 if TYPE_CHECKING:  # a recall has no need of them
     from recall.lifecycle.remember import Origin as Origins
     from recall.memory.doctor import RootHealth, RootMending
-    from recall.memory.writing import Remembered, Writer
+    from recall.memory.stored import Remembered, Stored
+    from recall.memory.writing import Writer
     from recall.search.explanation import Explanation
     from recall.store.plan import Plan, Run
     from recall.store.trash import Kept
@@ -215,15 +216,7 @@ class Memory:
 
         Takes several searches, and leaves no trace.
 
-        Args:
-            query: as for `recall`, like the others.
-            k: most hits; None takes `search.k`.
-            exclude: ids of topics that may not be found.
-            types: kinds of memory that are wanted; none given, all are.
-            scopes: whose memory is wanted; none given, everybody's.
-
-        Raises:
-            ValueError: no such type or scope.
+        Args and errors are those of `recall`.
         """
         from recall.search.explanation import Explanation, Silence
 
@@ -276,8 +269,7 @@ class Memory:
     def purge_traces(self, ids: Collection[str]) -> None:
         """Takes topics out of the traces, and the text of all questions that they were recalled for.
 
-        Args:
-            ids: of topics, which need not exist any more.
+        The topics need not exist any more.
 
         Raises:
             LockedError: another process kept writing.
@@ -311,21 +303,18 @@ class Memory:
             LockedError: another process kept writing.
             OSError: the folder cannot be written.
         """
-        from recall.lifecycle.remember import Origin as Origins
-
-        return self._writer.remember(text, MemoryType(type), Scope(scope) if scope else None, Origins(origin))
+        return self._writer.told(text, MemoryType(type), Scope(scope) if scope else None, target=target, origin=origin)
 
     def forget(self, query: str, *, limit: int | None = None, scopes: Collection[Scope | str] = ()) -> "Plan":
         """The plan that removes the entries which a request means; nothing is done before `apply()`.
 
-        Meant is an id, else what holds the request word for word, else what fits it by words and meaning. What was
-        forgotten is kept in `.trash` for `restore`, unless the plan is applied with `purge=True`, and does not come
-        back by itself.
+        Meant is an id, else what holds the request word for word, else what fits it by words and meaning. A copy stays
+        in `.trash` for `restore`, unless the plan is applied with `purge=True`. It does not come back by itself.
 
         Args:
             query: an id or what the memory is about; a blank one means nothing.
             limit: most entries; None takes 5.
-            scopes: whose memory; none given, everybody's.
+            scopes: whose memory; none for everybody's.
         """
         return self._writer.forget(query, limit=limit, scopes=tuple(map(Scope, scopes)))
 
@@ -338,15 +327,11 @@ class Memory:
         return self._writer.delete(ids)
 
     def edit(self, id: str, text: str, *, seen: str | None = None) -> "Plan":
-        """The plan that gives a topic another text, header and all.
-
-        Args:
-            id: of the topic.
-            text: the whole new file.
-            seen: the text that was edited; the plan is refused when the file holds another by now.
+        """The plan that gives a topic another text, header and all; refused when the file no longer holds `seen`.
 
         Raises:
             TopicError: there is no such topic, or the text is empty.
+            StalePlanError: the file holds another text than was `seen` by who edited it.
         """
         return self._writer.edit(id, text, seen)
 
@@ -358,6 +343,10 @@ class Memory:
         """
         return self._writer.restore(run if isinstance(run, str) else run.id)
 
+    def entries(self) -> "list[Stored]":
+        """Every entry of every topic and every item of AGENTS.md, with its place and its id for `delete`."""
+        return self._writer.entries()
+
     def runs(self) -> "list[Kept]":
         """The runs that `restore` can undo, newest first."""
         return self._writer.runs()
@@ -368,6 +357,7 @@ class Memory:
 
         return Writer(
             folders_of(self.located.chosen, self._keeper.scopes, self.config),
+            instructions_of(self.located, self.config),
             keeper=self._keeper,
             model=self._model,
             answers=self._answers,

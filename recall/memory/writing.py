@@ -7,8 +7,7 @@ MEMORY.md, the host's state, tombstones, and for a purge all derived data - foll
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,8 +16,10 @@ from recall.errors import LockedError, RecallError, StalePlanError, TopicError
 from recall.lifecycle.forget import LIMIT, Candidate, by_phrase, candidates, forgetting, named
 from recall.lifecycle.remember import Decision, Fact, Neighbour, Origin, Outcome, decide, fact_of, foldered
 from recall.memory.answers import Answers
+from recall.memory.instructing import Instructions
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
+from recall.memory.stored import Remembered, Stored
 from recall.memory.tracing import Tracer
 from recall.search.types import Filter
 from recall.store.applying import apply, make_trash, writing
@@ -27,7 +28,7 @@ from recall.store.journal import TRASH, has_pending
 from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, Item, Plan, Run, digest, read_bytes
 from recall.store.tombstones import Tombstones
-from recall.store.topics import Entry, MemoryType, Scope, Topic, search_text
+from recall.store.topics import Entry, MemoryType, Scope, Topic, entry_lines, search_text
 from recall.store.trash import Kept, expire, kept, purge, restoring
 from recall.store.upkeep import bring_in_step
 
@@ -40,32 +41,12 @@ _REMEMBER_WAIT_S: Final = 60.0
 _AT_ONCE_S: Final = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What became of a fact.
-
-    Attributes:
-        outcome: created, updated, superseded, known (nothing was written) or forgotten (it may not come back).
-        id: of the topic or entry that says it; "" for a forgotten one.
-        file: where it stands; None for a forgotten one.
-        run: the run that wrote it, for `restore`; "" when nothing was written.
-        other: what the entry said before, or says already; "" for a new one.
-        notes: what else is to be said, in sentences.
-    """
-
-    outcome: Outcome
-    id: str
-    file: Path | None
-    run: str = ""
-    other: str = ""
-    notes: tuple[str, ...] = ()
-
-
 class Writer:
     """Writes the memory of all scopes. Thread-safe: each folder has one writer at a time, in whichever process.
 
     Args:
         folders: where each scope's memory lies.
+        instructions: the files of standing instructions beside them.
         keeper: the indexes.
         model: what compares texts.
         answers: what finds entries by meaning.
@@ -73,9 +54,10 @@ class Writer:
         clock: seconds since the epoch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - only stores parts
         self,
         folders: Mapping[Scope, Folder],
+        instructions: Instructions,
         *,
         keeper: Keeper,
         model: Model,
@@ -84,6 +66,7 @@ class Writer:
         clock: Callable[[], float],
     ) -> None:
         self.folders = folders
+        self.instructions = instructions
         self._keeper = keeper
         self._model = model
         self._answers = answers
@@ -102,6 +85,14 @@ class Writer:
                         logger.warning("a change that was stopped half-way cannot be ended yet: %s", error)
 
     # --- remember
+
+    def told(self, text: str, kind: MemoryType, scope: Scope | None, *, target: str, origin: str) -> Remembered:
+        """Remembers as a topic or as an instruction; see `Memory.remember`."""
+        if target == "instructions":
+            return self.instructions.append(text, scope or self._usual_scope(kind))
+        if target != "topic":
+            raise ValueError(f"no such target: {target!r}; known are topic and instructions")
+        return self.remember(text, kind, scope, Origin(origin))
 
     def remember(self, text: str, kind: MemoryType, scope: Scope | None, origin: Origin) -> Remembered:
         """Writes a fact down, unless it is known; see `Memory.remember`."""
@@ -154,6 +145,15 @@ class Writer:
         vectors = encoder.encode_documents([text, *(entry.summary for entry in entries)])
         return [float(value) for value in np.nan_to_num(vectors[1:] @ vectors[0])]
 
+    def entries(self) -> list[Stored]:
+        """Every entry of every topic, and every instruction (W-MNG-01)."""
+        found = [
+            Stored(one.id, one.topic.scope, one.topic.file, *lines, one.entry.summary)
+            for topic in self._topics(())
+            for one, lines in zip(candidates([topic]), _lines(topic), strict=False)
+        ]
+        return found + self.instructions.entries()
+
     # --- forget, delete, edit
 
     def forget(self, query: str, *, limit: int | None, scopes: Collection[Scope]) -> Plan:
@@ -170,6 +170,8 @@ class Writer:
         Raises:
             TopicError: there is none of that name.
         """
+        if len(names) == 1 and (plan := self.instructions.deletion(names[0])):
+            return replace(plan, _carry_out=lambda made, _: self._carry_out(made))
         among = candidates(self._topics(()))
         chosen: dict[str, Candidate] = {}
         for name in names:
@@ -245,7 +247,8 @@ class Writer:
 
     def restore(self, run: str) -> Plan:
         """The plan that undoes a run; see `Memory.restore`."""
-        plan = restoring(list(self.folders.values()), run)
+        beside = map(self.instructions.folder, self.instructions.files)
+        plan = restoring([*self.folders.values(), *beside], run)
 
         def carry_out(made: Plan, _purges: bool) -> Run:
             done = self._carry_out(made)
@@ -257,7 +260,8 @@ class Writer:
 
     def runs(self) -> list[Kept]:
         """What can be restored, newest first."""
-        found = [one for folder in self.folders.values() for one in kept(folder)]
+        beside = map(self.instructions.folder, self.instructions.files)
+        found = [one for folder in (*self.folders.values(), *beside) for one in kept(folder)]
         return sorted(found, key=lambda one: one.run.time, reverse=True)
 
     def expire(self, days: float) -> list[str]:
@@ -285,6 +289,15 @@ class Writer:
                 topics = snapshot.topics(range(len(snapshot)))
                 found += sorted(topics.values(), key=lambda topic: (-topic.mtime, topic.path))
         return found
+
+
+def _lines(topic: Topic) -> list[tuple[int, int]]:
+    """First and last line of each entry in its file, as it is now."""
+    try:
+        text = topic.file.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return entry_lines(text)
 
 
 def _scope_of(name: str) -> Scope:

@@ -12,6 +12,7 @@ from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
 from recall.search.alike import Apart, apart
+from recall.search.current import standing_first
 from recall.search.dense import Usual, only_vector
 from recall.search.fusion import Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, match_words
@@ -86,7 +87,7 @@ def search_heuristic(
             ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
     ranked.sort()
     chosen = [(number, Scored(-points, at, None, 0.0, 0, 0)) for points, _, number, _, at in ranked[:k]]
-    return Found(_hits(Texts(snapshots), chosen), -ranked[0][0] if ranked else None)
+    return Found(standing_first(_hits(Texts(snapshots), chosen)), -ranked[0][0] if ranked else None)
 
 
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -149,7 +150,7 @@ class Hybrid:
         least = self.floor - FIT_SLACK_OF_ITS_OWN
         near = [place for at, place in enumerate(scored) if at < _JUDGED or place[1].fit(usual) >= least]
         hits = _fused_hits(texts, near[: k + _JUDGED + _REPEATED], query, telling(information), usual=usual)
-        fit = fitting(hits, self.floor)
+        fit = standing_first(fitting(hits, self.floor))
         told = apart(fit, texts.vectors(fit)) if self.floor > NO_FLOOR else Apart(fit)
         return Found(told.shown[:k], scored[0][1].score, told)
 

@@ -250,6 +250,30 @@ def parse_entries(body: str) -> list[Entry]:
     return entries
 
 
+def entry_lines(text: str) -> list[tuple[int, int]]:
+    """First and last line of each entry in a file, from 1, in the order of `parse_entries`."""
+    front = parse(text)
+    body = body_of(front)
+    lines = _LINES.split(text)
+    # The body is the end of the file, trimmed.
+    last = len(_LINES.split(text.rstrip(JS_SPACE)))
+    start = max(0, last - len(_LINES.split(body)))
+    if not body:
+        return []
+    if _is_document(_LINES.split(body)):
+        return [(start + 1, last)]
+    found: list[tuple[int, int]] = []
+    entries: list[Entry] = []
+    for number, line in enumerate(lines[start:last], start + 1):
+        before = list(entries)
+        _take(line, entries)
+        if len(entries) > len(before):
+            found.append((number, number))
+        elif entries != before:
+            found[-1] = (found[-1][0], number)
+    return found
+
+
 def render_entries(entries: Sequence[Entry]) -> str:
     """The body that holds `entries`; a single entry that is a whole document is written as it is."""
     return "\n\n".join("\n\n".join(_paragraphs(entry)) for entry in entries) or PLACEHOLDER

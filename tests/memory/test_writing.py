@@ -13,7 +13,7 @@ import pytest
 from recall import Config, Memory, StalePlanError, TopicError
 from recall.config import EncoderConfig, IndexConfig
 from recall.lifecycle.remember import Outcome
-from recall.memory.writing import Remembered
+from recall.memory.stored import Remembered
 from tests.memory.conftest import Write
 
 TUESDAY = "Deploys to production happen on Tuesday after 15:00, never before a holiday."
