@@ -189,6 +189,9 @@ class Tape:
             case Step.RENAME:
                 assert old is not None
                 self._change({self._name(old): None, name: self._names[self._name(old)]})
+            case Step.LINK:
+                assert old is not None
+                self._change({name: self._names[self._name(old)]})
             case Step.DELETE:
                 gone = [known for known in self._names if known == name or known.startswith(f"{name}/")]
                 self._change(dict.fromkeys(gone))
