@@ -94,14 +94,16 @@ def index_line(
         marker: what the line begins with.
 
     Returns:
-        The line; None for a path that leaves the folder, is not in its shortest form, or cannot be linked.
+        The line; None for a path that leaves the folder, is not in its shortest form, has another ending than `.md`, or
+        cannot be linked.
     """
     written = written_target(path, dialect)
     if written is None:
         return None
     line = ""
-    for name in (title, _BRACKETS.sub("", title), ""):  # brackets in it may make another link of it
-        line = _line(name, written, description, dialect, marker)
+    title = _title(title) or _title(PurePosixPath(path).stem)
+    for name in (title, _BRACKETS.sub("", title), ""):  # brackets may make another link of it
+        line = _line(name or "…", written, description, dialect, marker)
         read = line_of(line)
         if read.leads and read.links[0].target == path:
             break
@@ -110,7 +112,7 @@ def index_line(
 
 def written_target(path: str, dialect: Dialect) -> str | None:
     """A path as the target of a link from which every reader takes that path; None where there is none."""
-    if not path or path.startswith(("/", "../")) or path in {".", ".."} or dialect.refused.search(path):
+    if not path.endswith(".md") or path.startswith(("/", "../")) or dialect.refused.search(path):
         return None
     ways = (dialect.encoded.sub(lambda match: quote(match[0], safe=""), path), quote(path))
     return next((way for way in ways if read_target(way) == path), None)
@@ -121,8 +123,7 @@ _BRACKETS = pattern(r"[\[\]]+")
 
 def _line(title: str, written: str, description: str, dialect: Dialect, marker: str) -> str:
     room = ADVISED_CHARS - len(marker) - len(f"[]({written})")
-    name = _clean(title).replace("`", "'").rstrip("\\ ")
-    name = _cut(name, min(dialect.field_chars, max(room, 1)), dialect.mark) or "…"
+    name = _cut(title, min(dialect.field_chars, max(room, 1)), dialect.mark)
     described = _clean(description) if dialect.keeps_code else _clean(description).replace("`", "'")
     room -= len(name) + len(_SEPARATOR)
     link = f"{marker}[{name}]({written})"
@@ -130,6 +131,10 @@ def _line(title: str, written: str, description: str, dialect: Dialect, marker: 
         return link
     described = _cut(described, dialect.field_chars, dialect.mark)
     return f"{link}{_SEPARATOR}{_cut(described, room, dialect.mark)}"
+
+
+def _title(text: str) -> str:
+    return _clean(text).replace("`", "'").rstrip("\\ ")
 
 
 def _clean(text: str) -> str:

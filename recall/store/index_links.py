@@ -164,9 +164,11 @@ def _is_inside(target: str) -> bool:
 _WIKI = pattern(r"\[\[(?P<target>[^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|(?P<title>[^\[\]\n]*))?\]\](?!\()")
 _ADDRESS = pattern(r"[A-Za-z][A-Za-z0-9+.-]+:|//|#")  # two letters at least: C: is a disk
 _ANGLED = pattern(r"[ \t]*<(?P<target>[^<>\n]*)>[ \t]*(?:\"[^\"\n]*\"|'[^'\n]*')?[ \t]*\)")
-_BALANCED = pattern(r"[ \t]*(?P<target>(?:[^()\n\\]|\\.|\((?:[^()\n]|\([^()\n]*\))*+\))*+)\)")
-_PLAIN = pattern(r"[ \t]*(?P<target>[^)\n]*)\)")
-_TITLE = pattern(r"[ \t]+(?:\"[^\"\n]*\"|'[^'\n]*')[ \t]*\Z")
+_BALANCED = pattern(  # up to the next link at most, so that many open ones cost no more than few
+    r"[ \t]*(?P<target>(?:[^()\]\n\\]|\\.|\](?!\()|\((?:[^()\n]|\([^()\n]*\))*+\))*+)\)"
+)
+_PLAIN = pattern(r"[ \t]*(?P<target>(?:[^)\]\n]|\](?!\())*+)\)")
+_TITLE = pattern(r"(?<![ \t])[ \t]++(?:\"[^\"\n]*\"|'[^'\n]*')[ \t]*+\Z")
 _ESCAPED = pattern(r"\\([!-/:-@\[-`{-~])")
 _PART = pattern(r"(?<=\.md)#.*", re.DOTALL)
 
@@ -207,10 +209,11 @@ def _wiki_link(wiki: re.Match[str]) -> Link:
 def _link(text: str, begin: int, middle: int) -> Link | None:
     """The link whose title starts at `begin` and whose target follows `middle`; None when it never ends."""
     start = middle + 2
-    match = _ANGLED.match(text, start) or _BALANCED.match(text, start) or _PLAIN.match(text, start)
+    angled = _ANGLED.match(text, start)
+    match = angled or _BALANCED.match(text, start) or _PLAIN.match(text, start)
     if match is None:
         return None
-    written = match["target"] if "<" in match[0][:1] else _TITLE.sub("", match["target"]).rstrip(" \t")
+    written = match["target"] if angled else _TITLE.sub("", match["target"]).rstrip(" \t")
     written = _PART.sub("", written)
     place = slice(match.start("target"), match.start("target") + len(written))
     return Link(begin, match.end(), text[begin + 1 : middle].strip("*~ "), _meant(written), place)
