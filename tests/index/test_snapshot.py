@@ -215,8 +215,10 @@ def test_a_table_brought_up_to_date_is_that_of_a_new_reading_and_the_old_ones_st
 
 @pytest.mark.parametrize("count", [3, 100, 600])
 def test_many_topics_that_change_among_others_are_put_in_order(count: int) -> None:
-    topics = {doc: (f"{doc}.md", None, doc, False, doc % 3) for doc in range(2, 2000, 3)}
-    fresh = {doc: (f"new {doc}.md", MemoryType.USER, doc, True, 2) for doc in range(2, 2 + 3 * count, 2)}
+    topics: dict[int, Any] = {doc: (f"{doc}.md", None, doc, False, doc % 3) for doc in range(2, 2000, 3)}
+    fresh: dict[int, Any] = {
+        doc: (f"new {doc}.md", MemoryType.USER, doc, True, 2) for doc in range(2, 2 + 3 * count, 2)
+    }
     gone = np.arange(5, 2000, 2000 // count, dtype=np.int64)
     table, moved = table_of(topics).updated(gone, table_of(fresh))
     right = table_of({doc: topic for doc, topic in topics.items() if doc not in gone} | fresh)
