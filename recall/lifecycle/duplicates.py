@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Final
 
 from recall.text.alternatives import one_kind
-from recall.text.facts import Difference, Facts, compared, facts
-from recall.text.opposites import are_values
+from recall.text.facts import Difference, Facts, compared, differences, facts
+from recall.text.opposites import MAY, are_values
 from recall.text.patterns import pattern
 from recall.text.scripts import CJK, kinds
 from recall.text.wording import WEAK, Wording, form, wording
@@ -37,7 +37,8 @@ _RESTATED: Final = (0.65, 0.25)
 _ALMOST: Final = (0.65, 0.25)
 _CHANGED: Final = (0.5, 0.0)
 
-_NOTHING_SAID: Final = pattern(r"[^\w+#%$@/\\.~<>=&|*-]+|(?<!\S)[-*.]+|[.]+(?!\S)")
+_NOTHING_SAID: Final = pattern(r"[^\w+#%$@/\\.~<>=&|*-]+|(?<!\S)[-*.]+(?!\S)|[.]+(?!\S)")
+_BESIDE_HAN: Final = pattern(r"(?<=[\u3400-\u9fff]) +| +(?=[\u3400-\u9fff])")
 # The new fact names what it replaces.
 _INSTEAD: Final = pattern(
     r"\b(?:chang|switch|mov|migrat|went|convert)\w* (?:\w+ )?from\b|\binstead of\b|\brather than\b|\breplac(?:ed|es) "
@@ -72,9 +73,11 @@ _PASSIVE: Final = pattern(r"\b(?:is|are|was|were|be|been) (?:\w+ )?\w+(?:ed|en|w
 _FRONTED: Final = pattern(r"^\W*(?:in|on|at|for|before|after|when|during|within|inside)\b")
 # In Chinese, such a word stands behind what it belongs to.
 _CHOSEN: Final = frozenset({form("prefer")})
+_OWN: Final = form("own")
+_BY: Final = pattern(r"\bby\b")
 _TURNED: Final = frozenset(map(form, ("before", "after")))
 # X is Y and Y is X say the same.
-_EVEN: Final = frozenset("is are was were the a an our 是 的 and 和".split())
+_EVEN: Final = frozenset(["is", "are", "was", "were", "the", "a", "an", "our", "是", "的", "and", "和"])
 _LONGEST_COMPARED: Final = 40  # words whose order is compared
 
 
@@ -121,7 +124,7 @@ def judge(new: str, old: str, cosine: float) -> Verdict:
         cosine: of the vectors that the shipped model gives the two as documents.
     """
     if _folded(new) == _folded(old):
-        return Verdict.SAME
+        return Verdict.OTHER if Difference.CODE in differences(new, old) else Verdict.SAME
     if max(len(new), len(old)) > LONGEST:
         return Verdict.OTHER
     pair = _pair(new.strip(), old.strip(), cosine)
@@ -131,7 +134,8 @@ def judge(new: str, old: str, cosine: float) -> Verdict:
 
 
 def _folded(text: str) -> str:
-    return _NOTHING_SAID.sub("", unicodedata.normalize("NFKC", text).lower())
+    words = _NOTHING_SAID.sub(" ", unicodedata.normalize("NFKC", text).lower())
+    return _BESIDE_HAN.sub("", " ".join(words.split()))
 
 
 def _pair(new: str, old: str, cosine: float) -> _Pair:
@@ -147,7 +151,8 @@ def _less(one: Wording, other: Wording) -> list[str]:
 
 
 def _restates(pair: _Pair) -> bool:
-    if pair.differences or not pair.framed or not _same_roles(pair):
+    may = [MAY in values.sides for values in pair.values]
+    if pair.differences or not pair.framed or may[0] != may[1] or not _same_roles(pair):
         return False
     return pair.reaches(_ALMOST if pair.gone or pair.added else _RESTATED)
 
@@ -183,7 +188,7 @@ def _between(places: dict[str, int], left: str, pivot: str, right: str) -> bool:
 
 def _changes(pair: _Pair) -> bool:
     """Whether the new text gives the matter of the old one another value."""
-    return _value_changed(pair) or _replaced(pair) or _swapped(pair)
+    return _value_changed(pair) or _replaced(pair) or _swapped(pair) or _handed_over(pair)
 
 
 def _value_changed(pair: _Pair) -> bool:
@@ -240,6 +245,32 @@ def _swapped(pair: _Pair) -> bool:
     if not subjects[0] or subjects[0] != subjects[1]:
         return False
     return _NOW.search(pair.texts[1].lower()) is not None or all(_SINGLE.search(text.lower()) for text in pair.texts)
+
+
+def _handed_over(pair: _Pair) -> bool:
+    """Somebody else owns it now."""
+    gone, added = frozenset(pair.gone), frozenset(pair.added)
+    if (
+        pair.differences
+        or not gone
+        or not added
+        or max(len(gone), len(added)) > 3
+        or not _NOW.search(pair.texts[1].lower())
+    ):
+        return False
+    return _owner(pair, 0) == gone and _owner(pair, 1) == added
+
+
+def _owner(pair: _Pair, which: int) -> frozenset[str]:
+    """The words beside the verb that say who owns."""
+    words = pair.words[which].content
+    if words.count(_OWN) != 1:
+        return frozenset()
+    at = words.index(_OWN)
+    if _BY.search(pair.texts[which].lower()):
+        return frozenset(words[at + 1 :])
+    other = set(pair.words[1 - which].content)
+    return frozenset(word for word in words[:at] if word not in other)
 
 
 def _subject(text: str) -> frozenset[str]:

@@ -76,6 +76,10 @@ _HAN: Final = pattern(
 )
 
 
+MAY: Final = _POLES["may"]
+"""The side of what is possible or allowed."""
+
+
 def poles(text: str) -> frozenset[str]:
     """Sides that a text in lower case takes, such as `+3` and `-3`."""
     text = _DISLIKE.sub(" dislikes", text)

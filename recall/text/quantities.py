@@ -110,7 +110,8 @@ _UNIT: Final = "|".join(
     for unit in sorted({*_SECONDS, *_MONTH_UNITS, *_OTHER_UNITS}, key=len, reverse=True)
 )
 _NUMBER: Final = pattern(
-    rf"(?P<sign>[$¥€]|百分之)? ?(?P<value>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)(?:(?:st|nd|rd|th)(?![a-z]))?"
+    rf"(?P<sign>[$¥€]|百分之)? ?(?P<value>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
+    rf"(?:(?:st|nd|rd|th)(?![a-z]))?"
     rf"(?:[ -]?(?P<scale>k|thousand|million|billion|hundred|[万亿千百])(?![a-z]))?"
     rf"(?:[ -]?(?P<unit>{_UNIT})(?![a-z]))?"
 )
