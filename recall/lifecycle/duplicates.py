@@ -50,16 +50,26 @@ _NOW: Final = pattern(
 )
 # Several such things hold at once: who learns Rust may learn Spanish.
 _MANY: Final = pattern(
-    r"\b(?:learn|speak|know|ha[sd]|have|support|like|love|own|read|want|visit|add|also)(?:s|ing|ed|es)?\b"
+    r"\b(?:learn|speak|know|ha[sd]|have|support|like|love|own|read|want|visit|add|also|work(?:s|ed)? with"
+    r"|familiar)(?:s|ing|ed|es)?\b"
     r"|学|会说|懂|支持|喜欢(?!用)|拥有|还|也|增加"
 )
 # Of such a thing there is one value.
 _SINGLE: Final = pattern(
-    r"\b(?:name|port|branch|theme|language|address|time ?zone|url|domain|limit|owner|format|default|version|editor|account"
-    r"|password|deadline|date|provider|backend|host|database|region|locale|license|path|directory|maintainer|manager"
-    r"|birthday|location|primary|main|id|email|framework)\b|名字|端口|分支|主题|语言|地址|时区|域名|负责人|格式|默认|版本|编辑器"
-    r"|账号|日期|路径|目录|生日|邮箱|位置|框架"
+    r"\b(?:name|port|branch|theme|language|address|time ?zone|url|domain|limit|owner|format|default|version|editor"
+    r"|account|password|deadline|date|provider|backend|host|database|region|locale|license|path|directory|maintainer|manager"
+    r"|birthday|location|primary|main|id|email|framework|boss|called|named)\b|名字|端口|分支|主题|语言|地址|时区|域名|负责人|格式|默认|版本|编辑器"
+    r"|账号|日期|路径|目录|生日|邮箱|位置|框架|老板|经理|组长|叫"
 )
+# So are versions that are supported and errors that were fixed.
+_EACH: Final = pattern(r"\b(?:support|fix|learn|visit|read|compatib)\w*|支持|兼容|修复|学|读")
+_EXTREME: Final = pattern(r"\b(?:min|max|old|new|low|high|lat|least|most|limit|default)\w*|最|上限|下限|默认")
+_DATED_FIRST: Final = pattern(
+    r"^\W*(?:(?:on|in|every|at|by|since|until) )?(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep"
+    r"|oct|nov|dec|today|tomorrow|\d|q\d)|^\W*(?:每|在)?(?:周|星期|礼拜|今|明|昨|上午|下午|早上|晚上|[一二三四五六七八九十]+月)"
+)
+# Where it is the subject, such a thing may have others beside it.
+_USED: Final = pattern(r"\b(?:is|are) (?:used|our|the)\b|作为")
 _COPULA: Final = pattern(
     r"\b(?:is|are|was|were|called|named|lives?|to|in|on|uses?)\b|是|叫|为|成|到|在|改?用(?![户于])"
 )
@@ -159,6 +169,8 @@ def _restates(pair: _Pair) -> bool:
 
 def _same_roles(pair: _Pair) -> bool:
     """False where two words changed places round a third: A depends on B, B depends on A."""
+    if pair.words[0].content == pair.words[1].content and pair.values[0].order != pair.values[1].order:
+        return False
     if any(len({bool(built.search(text.lower())) for text in pair.texts}) == 2 for built in (_PASSIVE, _FRONTED)):
         return True
     one, other = (words.sequence for words in pair.words)
@@ -198,13 +210,13 @@ def _value_changed(pair: _Pair) -> bool:
     one, other = pair.values
     match next(iter(pair.differences)):
         case Difference.NUMBER:
-            return _both(one.numbers, other.numbers) and not any(map(_numbered, pair.texts))
+            return _one_number(pair)
         case Difference.DATE:
-            return _both(one.dates, other.dates)
+            return _both(one.dates, other.dates) and not _dated(pair)
         case Difference.NEGATION:
-            return one.negated != other.negated
+            return one.negated != other.negated or len(one.denial.heads) == len(other.denial.heads)
         case Difference.OPPOSITE:
-            return are_values(one.sides ^ other.sides)
+            return are_values(one.sides ^ other.sides) and len(one.sides - other.sides) == 1
         case Difference.CODE:
             return False
 
@@ -212,6 +224,20 @@ def _value_changed(pair: _Pair) -> bool:
 def _both(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether each has what the other has not: a value was replaced, not added."""
     return bool(one - other) and bool(other - one)
+
+
+def _one_number(pair: _Pair) -> bool:
+    """Whether one number took the place of another, and does not tell which thing is meant."""
+    one, other = (values.numbers for values in pair.values)
+    if len(one - other) != 1 or len(other - one) != 1 or any(map(_numbered, pair.texts)):
+        return False
+    return not _EACH.search(pair.texts[0].lower()) or _EXTREME.search(pair.texts[0].lower()) is not None
+
+
+def _dated(pair: _Pair) -> bool:
+    """Whether both begin with their dates: what is on Mondays does not end what is on Fridays."""
+    moved = _NOW.search(pair.texts[1].lower())
+    return not moved and all(_DATED_FIRST.search(text.lower()) for text in pair.texts)
 
 
 def _numbered(text: str) -> bool:
@@ -240,7 +266,8 @@ def _swapped(pair: _Pair) -> bool:
     ):
         return False
     if one_kind(gone - _CHOSEN, added - _CHOSEN):
-        return True
+        first = [next((word for word in words.sequence if word not in _EVEN), "") for words in pair.words]
+        return not (first[0] in gone and first[1] in added) or all(_USED.search(text.lower()) for text in pair.texts)
     subjects = [_subject(text) for text in pair.texts]
     if not subjects[0] or subjects[0] != subjects[1]:
         return False

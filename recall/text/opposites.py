@@ -59,7 +59,8 @@ _POLES: Final = {
     for word in side.split()
 }
 _SWITCH: Final = pattern(
-    r"(?<![a-z])(?:turn(?:s|ed|ing)?|switch(?:es|ed)?|(?:is|are)(?= o(?:n|ff)(?: by default| in |[ .,;]*$))) (on|off)(?![a-z])"
+    r"(?<![a-z])(?:turn(?:s|ed|ing)?|switch(?:es|ed)?|(?:is|are)(?= o(?:n|ff)(?: by default| in |[ .,;]*$)))"
+    r" (on|off)(?![a-z])"
 )
 _DISLIKE: Final = pattern(r"(?:not|n't) (?:like|love)(?![a-z])")
 # One character of which many words are made.

@@ -31,7 +31,9 @@ around about approximately roughly ever required requires require needed needs n
 uses use used using usage done happen happens go goes gone live lives located take takes kept keep keeps
 set based reachable serves serve serving serve contains contain hold holds avoid never called named call equipped
 forbidden prohibited possible makes sure begin equal equals value work works given put via within inside per may
-code cannot don doesn isn aren didn won s t re ll ve planned rather merely simply mean means way thing things one own's be
+code cannot don doesn isn aren didn won don't doesn't isn't aren't didn't won't can't mustn't shouldn't
+wasn't weren't couldn't hasn't haven't s t re ll ve planned rather merely simply mean means way thing things
+one be
 """
 _SAME: Final = """
 prefer like likes prefers preferred preference favor favors favour love loves
@@ -86,6 +88,8 @@ _CHINESE_ONE: Final = {term: word and _stem(word) for term, word in CHINESE.item
 _CHINESE: Final = "|".join(sorted(_CHINESE_ONE, key=len, reverse=True))
 # Team A is no article.
 _LETTER: Final = pattern(r"(?<=[a-z\d] )A(?![\w'])")
+# The language, not the verb.
+_GO: Final = pattern(r"(?:(?<=\S )Go|(?<=\b[Ii]n )go)(?![\w'])")
 # Words that belong together, as one.
 _PHRASE: Final = """
 pull-request: pull request, pull requests, merge request, merge requests
@@ -108,7 +112,8 @@ _PHRASES: Final = {
     for phrase in line.partition(": ")[2].split(", ")
 }
 _UNIT: Final = pattern(
-    rf"(?<![a-z])(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})(?![a-z])|[a-z][a-z0-9+#]*(?:['-][a-z0-9]+)*|(?:{_CHINESE})|[\u3400-\u9fff]|[^\W\d_]+"
+    rf"(?<![a-z])(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})(?![a-z])"
+    rf"|[a-z][a-z0-9+#]*(?:['-][a-z0-9]+)*|(?:{_CHINESE})|[\u3400-\u9fff]|[^\W\d_]+"
 )
 
 
@@ -141,7 +146,7 @@ def wording(text: str, *, without: frozenset[str] = frozenset(), codes: bool = T
     content: list[str] = []
     frame: set[str] = set()
     sequence: list[str] = []
-    plain = _LETTER.sub("letter-a", plain).lower()
+    plain = _GO.sub("golang", _LETTER.sub("letter-a", plain)).lower()
     for word in _UNIT.findall(without_quantities(plain.replace("`", " "))):
         one = form(word)
         if side(_PHRASES.get(word, word)) in without:
