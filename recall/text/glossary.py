@@ -68,7 +68,6 @@ delete: 删除 删掉
 directory: 目录 文件夹
 log: 日志
 backup: 备份
-retain: 保留 保存期
 day: 天 日
 release: 发布 发版 上线
 deploy: 部署
@@ -76,7 +75,7 @@ version: 版本
 time: 时间
 timezone: 时区
 timestamp: 时间戳
-store: 存储 存放 保存 存
+store: 存储 存放 保存 存 保留 保存期
 local: 本地
 show: 显示 展示
 document: 文档

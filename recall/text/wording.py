@@ -28,7 +28,7 @@ def _stem(word: str) -> str:
 _LIGHT: Final = """
 allowed ok fine please currently now anymore today always instead switched changed moved replaced migrated became
 around about approximately roughly ever required requires require needed needs need supposed must
-uses use used using usage done happen happens go goes gone live lives located take takes kept keep keeps
+uses use used using usage done happen happens go goes gone live lives located take takes
 set based reachable serves serve serving serve contains contain hold holds avoid never called named call equipped
 forbidden prohibited possible makes sure begin equal equals value work works given put via within inside per may
 code cannot don doesn isn aren didn won don't doesn't isn't aren't didn't won't can't mustn't shouldn't
@@ -37,7 +37,7 @@ one be
 """
 _SAME: Final = """
 prefer like likes prefers preferred preference favor favors favour love loves
-store stored stores storing save saved saves persisted
+store stored stores storing save saved saves persisted keep keeps kept keeping retain retains retained retention
 run runs ran running execute executes executed running launch
 answer answers reply replies response responses respond
 short brief concise terse
@@ -67,6 +67,7 @@ minimum min oldest lowest least
 maximum max most
 repository repo repos
 database db
+memory ram
 config configuration configured
 kubernetes k8s
 javascript js
