@@ -16,7 +16,7 @@ _CODE: Final = pattern(
     r"[a-z][a-z+.-]*://\S+"  # an address
     r"|[\w.+-]*@[\w./-]+"  # mail, handle, scoped package
     r"|--?[A-Za-z][\w-]*(?:=\S*)?"  # flag
-    r"|\$\{?\w+\}?|%\w+%"  # variable of the environment
+    r"|\$\{?[A-Za-z_]\w*\}?|%\w+%"  # variable of the environment
     r"|(?:~|\.{1,2})?/\S*\w\S*|[A-Za-z]:\\\S*"  # path from a root
     r"|[\w.@~*-]+(?:[/\\][\w.@*-]*){2,}|(?=\S*[\d_.*@-])[\w.@~*-]*[A-Za-z][\w.@~*-]*[/\\][\w.@*-]+|[a-z]\w+/"  # path
     r"|\.[A-Za-z][\w.-]*"  # hidden file

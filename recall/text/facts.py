@@ -37,6 +37,7 @@ class Facts:
         codes: identifiers, paths, flags, names of files, addresses.
         sides: which side of known opposites it takes.
         words: its words, in lower case, among which a code word of another text may stand unmarked.
+        order: numbers and dates as they stand.
     """
 
     numbers: frozenset[str]
@@ -45,6 +46,7 @@ class Facts:
     codes: frozenset[str]
     sides: frozenset[str]
     words: frozenset[str]
+    order: tuple[str, ...]
 
     @property
     def negated(self) -> bool:
@@ -62,7 +64,15 @@ def facts(text: str) -> Facts:
     codes, rest = code_words(plain)
     rest = rest.lower()
     numbers, dates = quantities(rest)
-    return Facts(numbers, dates, denial(rest), codes, poles(rest), frozenset(_WORD.findall(rest)))
+    return Facts(
+        numbers=frozenset(numbers),
+        dates=frozenset(dates),
+        denial=denial(rest),
+        codes=codes,
+        sides=poles(rest),
+        words=frozenset(_WORD.findall(rest)),
+        order=(*numbers, *dates),
+    )
 
 
 def differences(first: str, second: str) -> frozenset[Difference]:

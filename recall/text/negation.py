@@ -9,7 +9,8 @@ from recall.text.patterns import pattern
 # Looks like a negation and is none, or says no more than a limit.
 _NONE_EN: Final = (
     r"not (?:only|just|merely|simply)|(?:no|not) (?:matter|doubt|wonder|(?:more|less|fewer|later|earlier) than)"
-    r"|(?:not|never) (?:exceed\w*|(?:fall|drop|go) (?:below|above|over))|(?:\w+n't|not) like|(?:whether )?or not|why not|non?-\w+"
+    r"|(?:not|never) (?:exceed\w*|(?:fall|drop|go) (?:below|above|over))|(?:[a-z]{1,8}n't|not) like|(?:whether )?or not"
+    r"|why not|non?-\w+"
     r"|no\.? ?(?=\d)|nothing but|if not|not to mention"
 )
 _NONE_ZH: Final = (

@@ -59,7 +59,8 @@ _POLES: Final = {
     for word in side.split()
 }
 _SWITCH: Final = pattern(
-    r"(?<![a-z])(?:turn(?:s|ed|ing)?|switch(?:es|ed)?|(?:is|are)(?= o(?:n|ff)(?: by default| in |[ .,;]*$))) (on|off)(?![a-z])"
+    r"(?<![a-z])(?:turn(?:s|ed|ing)?|switch(?:es|ed)?|(?:is|are)(?= o(?:n|ff)(?: by default| in |[ .,;]*$)))"
+    r" (on|off)(?![a-z])"
 )
 _DISLIKE: Final = pattern(r"(?:not|n't) (?:like|love)(?![a-z])")
 # One character of which many words are made.
@@ -74,6 +75,10 @@ _HAN: Final = pattern(
         _AROUND.get(word, f"(?<![不非]){word}") for word in sorted(_POLES, key=len, reverse=True) if not word.isascii()
     )
 )
+
+
+MAY: Final = _POLES["may"]
+"""The side of what is possible or allowed."""
 
 
 def poles(text: str) -> frozenset[str]:

@@ -110,7 +110,8 @@ _UNIT: Final = "|".join(
     for unit in sorted({*_SECONDS, *_MONTH_UNITS, *_OTHER_UNITS}, key=len, reverse=True)
 )
 _NUMBER: Final = pattern(
-    rf"(?P<sign>[$¥€]|百分之)? ?(?P<value>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)(?:(?:st|nd|rd|th)(?![a-z]))?"
+    rf"(?P<sign>[$¥€]|百分之)? ?(?P<value>\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!\d)|\d+(?:\.\d+)*)"
+    rf"(?:(?:st|nd|rd|th)(?![a-z]))?"
     rf"(?:[ -]?(?P<scale>k|thousand|million|billion|hundred|[万亿千百])(?![a-z]))?"
     rf"(?:[ -]?(?P<unit>{_UNIT})(?![a-z]))?"
 )
@@ -123,26 +124,27 @@ _UNITS: Final = (
 _LONGEST: Final = 30  # digits that are reckoned with; more are a name
 
 
-def quantities(text: str) -> tuple[frozenset[str], frozenset[str]]:
+def quantities(text: str) -> tuple[list[str], list[str]]:
     """Numbers and dates of a text in lower case and NFKC.
 
-    Numbers carry their unit, durations are seconds, sizes of months are months; a lone 1 counts as the article that
-    it may be (one retry, 一个). Dates are `2026-03-05`, `--03-05`, `--03`, `fri`, `15:00`, `every` and the like.
+    Numbers in their order, dates nearly so. Numbers carry their unit, durations are seconds, years months; a lone 1
+    counts as the article that it may be (one retry, 一个). Dates are `2026-03-05`, `--03-05`, `--03`, `fri`, `15:00`,
+    `week` for weekly, and the like.
     """
-    dates: set[str] = set()
+    dates: list[str] = []
     text = _taken(text, dates)
     if any(":" in date for date in dates):
-        dates -= _PARTS
-    numbers = {_canonical(*found.group("sign", "value", "scale", "unit")) for found in _NUMBER.finditer(text)}
-    return frozenset(numbers - {"1", ""}), frozenset(dates)
+        dates = [date for date in dates if date not in _PARTS]
+    numbers = (_canonical(*found.group("sign", "value", "scale", "unit")) for found in _NUMBER.finditer(text))
+    return [number for number in numbers if number != "1"], dates
 
 
 def without_quantities(text: str) -> str:
     """A text in lower case and NFKC without its numbers and dates."""
-    return _NUMBER.sub(" ", _taken(text, set()))
+    return _NUMBER.sub(" ", _taken(text, []))
 
 
-def _taken(text: str, dates: set[str]) -> str:
+def _taken(text: str, dates: list[str]) -> str:
     """The text without its dates, which are added, and with digits for spelt numbers."""
 
     def take(pattern_: re.Pattern[str], spelling: Callable[[re.Match[str]], str | None], text: str) -> str:
@@ -150,7 +152,7 @@ def _taken(text: str, dates: set[str]) -> str:
             date = spelling(found)
             if date is None:
                 return found[0]
-            dates.add(date)
+            dates.append(date)
             return " ; "
 
         return pattern_.sub(one, text)
