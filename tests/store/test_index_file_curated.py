@@ -75,7 +75,7 @@ def test_only_the_line_of_exactly_this_file_goes() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["* [x](./a.md)", "1. [x](%61.md#p) - d", "- [x](<a.md>)", "### [x](a.md 't')", "- ~~[x](a.md)~~", "[x](a.md) d",
+    ["* [x](./a.md)", "1. [x](%61.md#p) - d", "- [x](<a.md>)", "### [x](a.md 't')", "- ~~[x](a.md)~~",
      "- [ ] [x](a.md)", "- ★ [**x**](a.md)", "- [[a]]", "  - [x](sub/../a.md)", "- [x](a.md) — see also [[b]]"],
 )  # fmt: skip
 def test_the_line_goes_however_its_link_is_written(line: str) -> None:
@@ -90,6 +90,11 @@ def test_a_link_among_other_words_becomes_the_words() -> None:
     assert curated(INDEX, gone=["guide.md"]) == INDEX.replace("[the guide](guide.md)", "the guide")
     assert curated("- [A](a.md), [B](b.md)\n", gone=["a.md"]) == "- A, [B](b.md)\n"
     assert curated("- [A](a.md), [B](b.md)\n", gone=["b.md"]) == "- [A](a.md), B\n"
+
+
+def test_a_paragraph_that_goes_on_with_a_link_keeps_its_words() -> None:
+    assert curated("More is in\n[A](a.md) as well.\n", gone=["a.md"]) == "More is in\nA as well.\n"
+    assert curated("More:\n\n[A](a.md) d\n[B](b.md) e\n", gone=["a.md", "b.md"]) == "More:\n\n"
 
 
 def test_what_goes_at_an_edge_leaves_mark_and_end_as_they_were() -> None:
@@ -176,8 +181,9 @@ def test_a_topic_that_comes_back_is_not_dropped() -> None:
 PATHS = ["a.md", "ba.md", "sub/a.md", "项目.md", "a b.md"]
 WRITTEN = st.sampled_from(
     [
-        "- [A](a.md) — x", "* [B](ba.md)", "- [C](sub/a.md), [D](a.md)", "- [[项目]]", "- [E](a%20b.md): y", "see [A](a.md)",
-        "# Memory", "", "  - below", "> 引用 🧠", "```", "- [U](../a.md)", "- [W](https://x.example/a.md)", "\ufeff", "a\rb",
+        "- [A](a.md) — x", "* [B](ba.md)", "- [C](sub/a.md), [D](a.md)", "- [[项目]]", "- [E](a%20b.md): y",
+        "see [A](a.md)", "# Memory", "", "  - below", "> 引用 🧠", "```", "- [U](../a.md)", "\ufeff", "a\rb",
+        "- [W](https://x.example/a.md)",
     ]
 )  # fmt: skip
 

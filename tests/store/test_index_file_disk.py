@@ -82,23 +82,19 @@ def test_an_empty_text_makes_no_index(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_an_index_that_is_there_is_left_alone_whatever_it_is(tmp_path: Path) -> None:
-    for number, make in enumerate(
-        (
-            lambda file: file.write_bytes(b""),
-            lambda file: file.write_bytes(b"- [zzz](zzz.md)\n"),
-            lambda file: file.symlink_to("nowhere.md"),
-            lambda file: file.mkdir(),
-        )
-    ):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        make(folder / "MEMORY.md")
-        before = (folder / "MEMORY.md").lstat()
-        assert publish_index(folder, TEXT) is False
-        assert names(folder) == ["MEMORY.md"]
-        assert (folder / "MEMORY.md").lstat().st_ino == before.st_ino
-        assert (folder / "MEMORY.md").lstat().st_size == before.st_size
+@pytest.mark.parametrize("what", ["empty", "text", "link to nothing", "folder"])
+def test_an_index_that_is_there_is_left_alone_whatever_it_is(tmp_path: Path, what: str) -> None:
+    file = tmp_path / "MEMORY.md"
+    if what == "folder":
+        file.mkdir()
+    elif what == "link to nothing":
+        file.symlink_to("nowhere.md")
+    else:
+        file.write_bytes(b"- [zzz](zzz.md)\n" if what == "text" else b"")
+    before = file.lstat()
+    assert publish_index(tmp_path, TEXT) is False
+    assert names(tmp_path) == ["MEMORY.md"]
+    assert (file.lstat().st_ino, file.lstat().st_size) == (before.st_ino, before.st_size)
 
 
 @pytest.mark.parametrize("linked", [True, False], ids=["second names", "none"])
