@@ -53,12 +53,12 @@ class Line(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The file whose line this is; "" for a line of nobody, or of several files that are listed in a row."""
+        """The file whose line this is; "" for a line of nobody, or of several files in a row."""
         if not self.leads:
             return ""
         first, *others = self.links
-        is_list = others and not _WORD.search(self.text, first.end, others[0].start)
-        return "" if is_list else first.target
+        is_row = others and _BETWEEN.fullmatch(self.text, first.end, others[0].start)
+        return "" if is_row else first.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def entries(text: str) -> list[IndexEntry]:
 
 # --- lines
 
-_WORD = pattern(r"\w")
+_BETWEEN = pattern(r"[\s,;，、；·•&+/]*(?:and|和|与|及)?\s*")  # no dash or colon: those begin a description
 _LINE = pattern(r"[^\n]*\n|[^\n]+")
 _FENCE = pattern(r"[ \t]{0,3}(?P<mark>`{3,}(?=[^`]*\Z)|~{3,})")
 _COMMENT: Final = ("<!--", "-->")

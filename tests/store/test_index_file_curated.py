@@ -92,6 +92,15 @@ def test_a_link_among_other_words_becomes_the_words() -> None:
     assert curated("- [A](a.md), [B](b.md)\n", gone=["b.md"]) == "- [A](a.md), B\n"
 
 
+def test_a_description_that_begins_with_a_link_goes_with_its_line() -> None:
+    line = curated("", put=[Put(topic("a.md", "A", "[[b]] and [[c]] replaced it"))])
+    assert line == "- [A](a.md) — [[b]] and [[c]] replaced it\n"
+    assert curated(line, gone=["a.md"]) == ""
+    assert curated("- [A](a.md) and [B](b.md)\n- [A](a.md)、[B](b.md)\n", gone=["a.md"]) == (
+        "- A and [B](b.md)\n- A、[B](b.md)\n"
+    )
+
+
 def test_a_paragraph_that_goes_on_with_a_link_keeps_its_words() -> None:
     assert curated("More is in\n[A](a.md) as well.\n", gone=["a.md"]) == "More is in\nA as well.\n"
     assert curated("More:\n\n[A](a.md) d\n[B](b.md) e\n", gone=["a.md", "b.md"]) == "More:\n\n"
