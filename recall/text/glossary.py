@@ -79,7 +79,9 @@ store: 存储 存放 保存 存 保留 保存期
 local: 本地
 show: 显示 展示
 document: 文档
-write: 编写 写
+meet: 见 见面 会面 碰面
+date: 日期
+write: 编写 写 写入
 read: 读取 读
 run: 运行 跑 执行
 start: 启动 开始
