@@ -172,7 +172,7 @@ def form(word: str) -> str:
 
 _WEAK: Final = """
 run make made data date version name url code receive provide type system work time thing page people person file
-start store user
+start store user location
 """
 WEAK: Final = frozenset(map(_stem, _WEAK.split())) | {"人"}
 """Content words that may be missing from a sentence that says the same."""
