@@ -106,12 +106,12 @@ def _replaced(pair: Pair) -> bool:
     """The new text says all that the old one says, and what took its place."""
     allowed = {Difference.NEGATION, Difference.CODE, Difference.NUMBER}
     return (
-        bool(pair.words[0].content)
+        len(pair.words[0].content) > 1
         and not set(pair.gone) - WEAK
         and 0 < len(pair.added) <= _MOST_SWAPPED
         and not pair.across
         and pair.differences <= allowed
-        and _INSTEAD.search(pair.texts[1].lower()) is not None
+        and [_INSTEAD.search(text.lower()) is not None for text in pair.texts] == [False, True]
     )
 
 

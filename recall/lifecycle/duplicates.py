@@ -47,6 +47,7 @@ _BECAUSE: Final = pattern(r"\bbecause\b|\bdue to\b|因为|由于|引起的|造�
 _TURNED: Final = frozenset(map(form, ("before", "after")))
 # X is Y and Y is X say the same.
 _EVEN: Final = frozenset(["is", "are", "was", "were", "the", "a", "an", "our", "是", "的", "and", "和"])
+_LEAST_SAID: Final = 2
 _LONGEST_COMPARED: Final = 40  # words whose order is compared
 
 
@@ -60,12 +61,16 @@ def judge(new: str, old: str, cosine: float) -> Verdict:
     """
     if _folded(new) == _folded(old) and (_folded(new) or new == old):
         return Verdict.OTHER if Difference.CODE in differences(new, old) else Verdict.SAME
-    if max(len(new), len(old)) > LONGEST:
+    if max(len(new), len(old)) > LONGEST or _asks(new) != _asks(old):
         return Verdict.OTHER
     pair = pair_of(new.strip(), old.strip(), cosine)
     if _restates(pair):
         return Verdict.RESTATED
     return Verdict.CHANGED if pair.reaches(_CHANGED) and changes(pair) else Verdict.OTHER
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？"))
 
 
 def _folded(text: str) -> str:
@@ -77,7 +82,7 @@ def _restates(pair: Pair) -> bool:
     may = [MAY in values.sides for values in pair.values]
     if pair.differences or not pair.framed or may[0] != may[1] or not _same_roles(pair):
         return False
-    return pair.reaches(_RESTATED)
+    return pair.said >= _LEAST_SAID and pair.reaches(_RESTATED)
 
 
 def _same_roles(pair: Pair) -> bool:

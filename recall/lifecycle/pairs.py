@@ -6,7 +6,7 @@ from typing import Final
 
 from recall.text.facts import Difference, Facts, compared, facts
 from recall.text.scripts import CJK, kinds
-from recall.text.wording import WEAK, Wording, wording
+from recall.text.wording import WEAK, WEAK_VERBS, Wording, wording
 
 _LETTERS: Final = 2  # of a word; a shorter one is a variable or a unit
 
@@ -40,7 +40,14 @@ class Pair:
     def framed(self) -> bool:
         """Whether both are about the same, whatever they say of it."""
         said = any(len(word) > _LETTERS or not word.isascii() for word in self.words[0].content)
-        return said and not (set(self.gone) | set(self.added)) - WEAK
+        gone, added = set(self.gone), set(self.added)
+        return said and gone | added <= (WEAK_VERBS if gone and added else WEAK)
+
+    @property
+    def said(self) -> int:
+        """How much the old one says: content words, values, a negation."""
+        values = self.values[0]
+        return len(set(self.words[0].content)) + len(values.order) + values.negated
 
     def reaches(self, least: tuple[float, float]) -> bool:
         """Whether the cosine is at least that: within a language, across languages."""
