@@ -141,6 +141,7 @@ def test_another_value_of_the_same_matter_is_a_change(old: str, new: str) -> Non
         ("Code size is limited to 5 MB", "File size is limited to 5 MB"),
         ("👍 for tabs", "👎 for tabs"),
         ("!!!", "???"),
+        ("The limit is 5 GB for 3 users", "The limit is 7 GB for users"),
         ("I like outdoor activities", "Do you like outdoor activities?"),
         ("Switched from TSLint to ESLint", "Note: switched from TSLint to ESLint"),
         ("", "Use tabs"),
