@@ -94,7 +94,7 @@ def apart(hits: Sequence[Hit], vectors: Sequence[Vector | None]) -> Apart:
         if tells and (not told or _is_of_user_only(other, note)):
             first[at] = note
             repeated.append(other.hit)
-            like = {name: hit.topic.id if name == other.hit.topic.id else of for name, of in like.items()}
+            like = {name: hit.topic.id if of == other.hit.topic.id else of for name, of in like.items()}
             like[other.hit.topic.id] = hit.topic.id
             continue
         like[hit.topic.id] = other.hit.topic.id
