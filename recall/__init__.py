@@ -20,17 +20,22 @@ if TYPE_CHECKING:
         MissingExtraError,
         ModelNotFoundError,
         RecallError,
+        StalePlanError,
         TopicError,
         UnsafePathError,
     )
     from recall.index.base import Encoder, VectorIndex
     from recall.index.sync import SyncReport
+    from recall.lifecycle.remember import Outcome
     from recall.memory.events import RecallEvent
-    from recall.memory.memory import Memory, RootStatus
+    from recall.memory.memory import Memory
+    from recall.memory.status import RootStatus
+    from recall.memory.stored import Remembered, Stored
     from recall.search.explanation import Explanation
     from recall.search.prefetch import Delivery, Prefetch, PrefetchEvent
     from recall.search.types import Coverage, Drop, Hit, Phase, Point, Recall, Strategy
     from recall.store.layout import Layout
+    from recall.store.plan import Change, Item, Plan, Run
     from recall.store.topics import Entry, MemoryType, Scope, Topic
     from recall.store.traces import Origin, Trace
 
@@ -46,23 +51,29 @@ _HOMES = {
         "MissingExtraError",
         "ModelNotFoundError",
         "RecallError",
+        "StalePlanError",
         "TopicError",
         "UnsafePathError",
     ),
     "recall.index.base": ("Encoder", "VectorIndex"),
     "recall.index.sync": ("SyncReport",),
     "recall.memory.events": ("RecallEvent",),
-    "recall.memory.memory": ("Memory", "RootStatus"),
+    "recall.lifecycle.remember": ("Outcome",),
+    "recall.memory.memory": ("Memory",),
+    "recall.memory.status": ("RootStatus",),
+    "recall.memory.stored": ("Remembered", "Stored"),
     "recall.search.explanation": ("Explanation",),
     "recall.search.prefetch": ("Delivery", "Prefetch", "PrefetchEvent"),
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
     "recall.store.layout": ("Layout",),
+    "recall.store.plan": ("Change", "Item", "Plan", "Run"),
     "recall.store.topics": ("Entry", "MemoryType", "Scope", "Topic"),
     "recall.store.traces": ("Origin", "Trace"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Change",
     "Config",
     "ConfigError",
     "Coverage",
@@ -74,6 +85,7 @@ __all__ = [
     "Explanation",
     "Hit",
     "IndexFormatError",
+    "Item",
     "Layout",
     "LockedError",
     "Memory",
@@ -81,15 +93,21 @@ __all__ = [
     "MissingExtraError",
     "ModelNotFoundError",
     "Origin",
+    "Outcome",
     "Phase",
+    "Plan",
     "Point",
     "Prefetch",
     "PrefetchEvent",
     "Recall",
     "RecallError",
     "RecallEvent",
+    "Remembered",
     "RootStatus",
+    "Run",
     "Scope",
+    "StalePlanError",
+    "Stored",
     "Strategy",
     "SyncReport",
     "Topic",

@@ -97,6 +97,29 @@ class TracesConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFileConfig:
+    """What becomes of MEMORY.md when memories change.
+
+    Attributes:
+        mode: `generated` makes it anew from all topics, `curated` touches only the lines of topics that changed, `off`
+            leaves it alone; "" takes the host's custom.
+    """
+
+    mode: Literal["", "generated", "curated", "off"] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrashConfig:
+    """What becomes of removed memories.
+
+    Attributes:
+        keep_days: so long they can be restored.
+    """
+
+    keep_days: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """All settings."""
 
@@ -105,6 +128,8 @@ class Config:
     encoder: EncoderConfig = EncoderConfig()
     layout: LayoutConfig = LayoutConfig()
     traces: TracesConfig = TracesConfig()
+    index_file: IndexFileConfig = IndexFileConfig()
+    trash: TrashConfig = TrashConfig()
 
 
 SBERT: Final = "sbert:"
@@ -140,7 +165,7 @@ def _parsed(kind: Callable[[str], Number], value: object) -> Number | None:
         return None
 
 
-def _milliseconds(value: object) -> float:
+def _positive(value: object) -> float:
     number = _real(value)
     if number <= 0:
         raise ValueError(f"expected more than 0, not {number:g}")
@@ -183,8 +208,8 @@ def _model(value: object) -> str:
 
 _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
     "search.k": _whole,
-    "search.budget_ms": _milliseconds,
-    "search.hold_ms": _milliseconds,
+    "search.budget_ms": _positive,
+    "search.hold_ms": _positive,
     "search.fast_k": _whole,
     "search.floor": _floor,
     "search.prompt_tokens": _whole,
@@ -199,6 +224,8 @@ _CHECKS: Final[Mapping[str, Callable[[object], object]]] = {
     "layout.worktrees": partial(_text, among=("", "shared", "separate")),
     "traces.enabled": _flag,
     "traces.max_bytes": _whole,
+    "index_file.mode": partial(_text, among=("", "generated", "curated", "off")),
+    "trash.keep_days": _positive,
 }
 """What may be set, by dotted key, with what makes a setting of a given value or raises ValueError."""
 

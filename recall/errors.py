@@ -4,6 +4,7 @@
       ConfigError(ValueError)                a bad key or value; names the source and the key
       TopicError(ValueError)                 a topic or a query that cannot be used; names the file and the line
       UnsafePathError(PermissionError)       a path outside the memory folder
+      StalePlanError                         a plan whose files changed after it was made; names them
       LockedError                            somebody else holds a lock; names the file and the process
       IndexFormatError                       derived data of another version, model or dimension, or damaged
       EncoderError                           a model that cannot encode
@@ -13,6 +14,7 @@
 A gate that says no, a recall that finds nothing and advice to the model are values, never exceptions.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -69,6 +71,18 @@ class UnsafePathError(RecallError, PermissionError):
         super().__init__(f"{path} lies outside {root}; only paths inside are allowed")
         self.path = Path(path)
         self.root = Path(root)
+
+
+class StalePlanError(RecallError):
+    """A plan that was made for files which have changed since; nothing of it was done.
+
+    Attributes:
+        paths: the files that are not as the plan expects.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        super().__init__(f"{', '.join(map(str, paths))}: changed since the plan was made; make a new plan")
+        self.paths = tuple(paths)
 
 
 class LockedError(RecallError):

@@ -186,9 +186,10 @@ class Tape:
                 self._written(name, path.read_bytes())
             case Step.FLUSH:
                 self._older.pop(self._names.get(name, -1), None)
-            case Step.RENAME:
+            case Step.RENAME | Step.LINK:
                 assert old is not None
-                self._change({self._name(old): None, name: self._names[self._name(old)]})
+                number = self._names[self._name(old)]
+                self._change(({self._name(old): None} if step is Step.RENAME else {}) | {name: number})
             case Step.DELETE:
                 gone = [known for known in self._names if known == name or known.startswith(f"{name}/")]
                 self._change(dict.fromkeys(gone))

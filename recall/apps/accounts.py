@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from recall.memory.memory import RootStatus
+from recall.memory.status import RootStatus
 
 _FOLDER_COUNT: Final = re.compile(r", (?:at least )?(\d+) \.md files$")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from recall import __version__
+from recall.apps import changing
 from recall.apps.console import Commands, emit, progress, quiet, show
 from recall.apps.options import (
     FOLDER,
@@ -29,7 +30,8 @@ from recall.apps.options import (
 if TYPE_CHECKING:  # each command loads what it needs, so that help comes at once
     from recall.apps.turn import Turn
     from recall.config import Config
-    from recall.memory.memory import Memory, RootStatus
+    from recall.memory.memory import Memory
+    from recall.memory.status import RootStatus
     from recall.search.types import Recall
     from recall.store.traces import Origin
 
@@ -43,6 +45,10 @@ def cli(verbose: bool) -> None:
         import logging
 
         logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+
+
+for command in changing.COMMANDS:
+    cli.add_command(command)
 
 
 @cli.command()
@@ -209,6 +215,26 @@ def where(opening: Opening) -> None:
         emit(payloads.located(found))
     else:
         show(render.located(found))
+
+
+@cli.command("list")
+@click.option("--type", "types", multiple=True, type=click.Choice(KINDS), help="A kind that is wanted; repeatable.")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Whose memory; repeatable.")
+@memory_options
+def list_command(opening: Opening, types: Sequence[str], scopes: Sequence[str]) -> None:
+    """List all topics."""
+    from recall.apps import payloads, render
+
+    with opening.memory() as memory:
+        topics = [
+            topic
+            for topic in memory.topics()
+            if (not types or topic.type in types) and (not scopes or topic.scope in scopes)
+        ]
+    if opening.as_json:
+        emit(payloads.topics(topics))
+    else:
+        show(render.topics(topics))
 
 
 @cli.command("show")

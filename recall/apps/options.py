@@ -88,13 +88,14 @@ class Opening(NamedTuple):
         wanted = config.search.k if k is None else k
         return recall(query, place, config=config, k=wanted, exclude=exclude, with_prompt=with_prompt)
 
-    def memory(self, *, background: bool = False, watch: Watch | None = None) -> Memory:
-        """Opens it; folders that were named have to be there."""
+    def memory(self, *, background: bool = False, watch: Watch | None = None, creates: bool = False) -> Memory:
+        """Opens it; folders that were named have to be there, unless the command may make them."""
         from recall.memory.memory import Memory
 
         quiet()
         config = self.config()
-        self.place(config)
+        if not creates:
+            self.place(config)
         return Memory.open(
             self.root,
             project=self.project,

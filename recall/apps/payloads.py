@@ -288,3 +288,22 @@ def demo(answers: Sequence[Answer], *, indexed: SyncReport, folder: Path | None)
         "index_ms": milliseconds(indexed.duration_s),
         "folder": folder,
     }
+
+
+def topics(listed: Sequence[Topic]) -> Payload:
+    """All topics; without their bodies."""
+    return {
+        "topics": [
+            {
+                "id": one.id,
+                "scope": one.scope,
+                "type": one.type,
+                "title": one.title,
+                "description": one.description,
+                "modified": _date(one.modified),
+                "entries": len(parse_entries(one.body)),
+                "superseded_by": one.superseded_by,
+            }
+            for one in listed
+        ]
+    }

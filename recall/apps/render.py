@@ -29,6 +29,7 @@ Lines = Iterator[Line]
 
 NOTHING_FITS: Final = "nothing fits"
 _SHOWN: Final = 10
+_LISTED: Final = 120  # characters of a description
 _DROPS: Final = {
     Drop.NO_SAFE_DELIVERY_POINT: "the turn ended before there was a place to deliver to",
     Drop.NO_RELEVANT_RESULTS: "nothing relevant was found",
@@ -304,3 +305,12 @@ def summary(answers: Sequence[Answer]) -> Line:
     in_time = sum(seconds <= BUDGET_S for seconds in firsts)
     timed = f"{in_time} of {_count(len(firsts), 'first delivery', 'first deliveries')} within {BUDGET_S * 1000:.0f} ms"
     return Line.of((f"{right} of {len(answers)} questions answered rightly; {timed}", "bold"))
+
+
+def topics(listed: Sequence[Topic]) -> Lines:
+    """What `recall list` prints."""
+    for one in listed:
+        about = clean(one.description or one.title)[:_LISTED]
+        kind = "superseded" if one.superseded_by else one.type or ""
+        yield Line.of((clean(one.id), "bold cyan"), (f"  {kind:<9}  " if kind else "  ", "dim"), about)
+    yield Line.of((_count(len(listed), "topic"), "dim"))

@@ -32,19 +32,19 @@ class _Card:
         head: heading, age and description, final.
         body: masked and trimmed, not yet escaped or cut.
         unseen: code points of the file's body beyond `body`.
-        stale: the caveat for its age, if it is old enough for one.
+        caveats: that it holds no longer, and that it is old.
     """
 
     head: str
     body: str
     unseen: int
-    stale: str | None
+    caveats: tuple[str, ...]
 
     def layout(self, limit: int) -> str:
         """The topic's part of the block with at most `limit` code points of its body."""
         left_out = max(0, len(self.body) - limit) + self.unseen
         text = escape(self.body[:limit].rstrip())
-        notes = (f"Cut here; characters left out: {left_out}." if left_out else None, self.stale)
+        notes = (f"Cut here; characters left out: {left_out}." if left_out else None, *self.caveats)
         parts = (self.head, text if self.body else EMPTY_BODY, *(f"> NOTE: {note}" for note in notes if note))
         return "\n\n".join(part for part in parts if part)
 
@@ -87,8 +87,15 @@ def _card(topic: Topic, *, now: float, mask: bool) -> _Card:
         head=head,
         body="" if body == _TEMPLATE_BODY else body,
         unseen=max(0, len(topic.body) - _WINDOW),
-        stale=stale_note(days),
+        caveats=tuple(filter(None, (_superseded(topic), stale_note(days)))),
     )
+
+
+def _superseded(topic: Topic) -> str:
+    if not topic.superseded_by:
+        return ""
+    since, by = (escape(one_line(text[:TITLE_LIMIT])) for text in (topic.superseded_on, topic.superseded_by))
+    return f"No longer true{f' since {since}' if since else ''}: {by} says what holds instead."
 
 
 def _shortened(line: str, limit: int) -> str:

@@ -20,7 +20,7 @@ from recall.store import disk
 from recall.store.scan import SourceFile
 from recall.store.topics import MemoryType, Scope, Topic
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Raise it whenever tables, terms, segments or the way topics are parsed change: older catalogs are then rebuilt."""
 
 NO_VECTOR: Final = "the model gave no usable vector for it; found by its words only"
@@ -45,7 +45,8 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE topics (
     doc INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
     inode INTEGER NOT NULL, digest BLOB NOT NULL, title TEXT NOT NULL, description TEXT NOT NULL, type TEXT,
-    body TEXT NOT NULL, modified REAL NOT NULL, links TEXT NOT NULL, warnings TEXT NOT NULL, embedded INTEGER NOT NULL,
+    body TEXT NOT NULL, modified REAL NOT NULL, links TEXT NOT NULL,
+    superseded_by TEXT NOT NULL, superseded_on TEXT NOT NULL, warnings TEXT NOT NULL, embedded INTEGER NOT NULL,
     changed INTEGER NOT NULL
 );
 CREATE INDEX topics_changed ON topics (changed);
@@ -231,6 +232,21 @@ class Catalog:
                     raise IndexFormatError(f"{self.file}: {error}") from error
                 raise
 
+    def vacuum(self) -> None:
+        """Writes the file anew, so that nothing of deleted rows is left in it or in its log.
+
+        Raises:
+            OSError: the disk is full, or the folder cannot be written.
+        """
+        with self._writer_lock:
+            self.check_in_place()
+            try:
+                self._writer.execute("PRAGMA secure_delete = ON")  # for what the next changes set free
+                self._writer.execute("VACUUM")
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.OperationalError as error:
+                raise OSError(f"{self.file}: {error}") from error
+
     @contextmanager
     def reading(self) -> Iterator[Read]:
         """Several queries that see one and the same commit.
@@ -306,18 +322,16 @@ class Catalog:
 
     def topics(self, docs: Sequence[int], scope: Scope) -> dict[int, Topic]:
         """The topics of these numbers, whole; numbers that are gone are left out."""
-        columns = "doc, path, title, description, type, body, mtime_ns, modified, links"
+        columns = "doc, path, title, description, type, body, mtime_ns, modified, links, superseded_by, superseded_on"
         rows = self._read_in(f"SELECT {columns} FROM topics WHERE doc", docs)  # noqa: S608 - constants only
-        return {doc: self._topic(scope, *rest) for doc, *rest in rows}
+        return {doc: self._topic(scope, rest) for doc, *rest in rows}
 
-    def _topic(  # noqa: PLR0913 - one column each
-        self, scope: Scope, path: str, title: str, description: str, kind: str | None, body: str,
-        mtime_ns: int, modified: float, links: str,
-    ) -> Topic:  # fmt: skip
+    def _topic(self, scope: Scope, row: Sequence[Any]) -> Topic:
+        path, title, description, kind, body, mtime_ns, modified, links, superseded_by, superseded_on = row
         return Topic(
             scope=scope, path=path, title=title, description=description, type=MemoryType(kind) if kind else None,
             body=body, mtime=mtime_ns / 1e9, modified=modified, file=self.root / path,
-            links=tuple(json.loads(links)),
+            links=tuple(json.loads(links)), superseded_by=superseded_by, superseded_on=superseded_on,
         )  # fmt: skip
 
     def pending(self, limit: int) -> list[Pending]:
@@ -384,10 +398,11 @@ def put_record(write: sqlite3.Connection, record: Record) -> None:
     mtime_ns, size, inode = stamp(record.source)
     drop_paths(write, [topic.path])
     write.execute(
-        f"INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, {NEXT})",  # noqa: S608 - a constant
+        f"INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, {NEXT})",  # noqa: S608 - a constant
         (
             record.doc, topic.path, mtime_ns, size, inode, record.digest, topic.title, topic.description, topic.type,
-            topic.body, topic.modified, _json(topic.links), _json(record.warnings),
+            topic.body, topic.modified, _json(topic.links), topic.superseded_by, topic.superseded_on,
+            _json(record.warnings),
         ),
     )  # fmt: skip
 

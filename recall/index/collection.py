@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -19,11 +20,12 @@ from recall.index.approximate import EXACT_ROWS, refresh_codes
 from recall.index.base import Encoder
 from recall.index.behind import behind, changed
 from recall.index.catalog import Catalog
-from recall.index.embed import Effort, apply_vectors, check_stored_vectors, count_lacking, delete_old_vectors
+from recall.index.embed import Effort, apply_vectors, check_stored_vectors, count_lacking
 from recall.index.findings import Finding, Kind, Subject
 from recall.index.folder import VECTORS_LOCK, WORDS_LOCK
 from recall.index.home import Home, writing
 from recall.index.mending import mend_vectors, mend_words, renew_readers
+from recall.index.purging import purge_vectors, purge_words
 from recall.index.snapshot import Snapshot, take_snapshot
 from recall.index.sync import Progress, Seen, SyncReport, apply_difference, apply_words, check_segments
 from recall.store.look import Look, difference, glance, look
@@ -316,7 +318,7 @@ class Collection:
 
         def work(catalog: Catalog) -> SyncReport:
             with writing(catalog, VECTORS_LOCK, lock_wait_s):
-                self._check(catalog, VECTORS_LOCK, _check_vectors)
+                self._check(catalog, VECTORS_LOCK, check_stored_vectors)
                 report = apply_vectors(
                     catalog, encoder, neighbours=self._home.neighbours, effort=effort, on_progress=on_progress
                 )
@@ -358,17 +360,32 @@ class Collection:
             self.rebuild()
             return ("the catalog was thrown away with all that belongs to it; the words were read anew",)
 
+        if not any(finding.mendable for finding in findings):
+            return ()
+        return self._rewritten(partial(mend_words, findings=findings), partial(mend_vectors, findings=findings))
+
+    def _rewritten(self, *parts: Callable[[Catalog], tuple[str, ...]]) -> tuple[str, ...]:
+        """Does something to words and vectors, each under its lock; what was done."""
+
         def work(catalog: Catalog) -> tuple[str, ...]:
-            if not any(finding.mendable for finding in findings):
-                return ()
-            with writing(catalog, WORDS_LOCK, _LOCK_WAIT_S):
-                words = mend_words(catalog, findings)
-            with writing(catalog, VECTORS_LOCK, _LOCK_WAIT_S):
-                done = (*words, *mend_vectors(catalog, findings))
+            done: tuple[str, ...] = ()
+            for lock, part in zip((WORDS_LOCK, VECTORS_LOCK), parts, strict=True):
+                with writing(catalog, lock, _LOCK_WAIT_S):
+                    done += part(catalog)
             renew_readers(catalog)
             return done
 
         return self._sound(work)
+
+    def purge(self) -> None:
+        """Leaves nothing in the derived data of what the files no longer say.
+
+        Raises:
+            LockedError: another process kept writing.
+            OSError: the cache folder is full.
+        """
+        self.sync_words()
+        self._rewritten(purge_words, purge_vectors)
 
     def _check(self, catalog: Catalog, what: str, check: Callable[[Catalog], None]) -> None:
         """Reads what lies on the disk, the first time that this process writes to the catalog."""
@@ -431,9 +448,3 @@ class Collection:
             self._home.leave()
         finally:
             self._lock.release()
-
-
-def _check_vectors(catalog: Catalog) -> None:
-    """Looks at what the last process left, which may have stopped before it deleted what it had replaced."""
-    check_stored_vectors(catalog)
-    delete_old_vectors(catalog)

@@ -218,7 +218,7 @@ def keep_vectors(catalog: Catalog, used: Sequence[int]) -> None:
 
 
 def check_stored_vectors(catalog: Catalog) -> None:
-    """Reads all vectors in use.
+    """Reads all vectors in use, and deletes what the last process may not have come to delete.
 
     Raises:
         IndexFormatError: some are damaged or missing.
@@ -231,6 +231,7 @@ def check_stored_vectors(catalog: Catalog) -> None:
         is_unit(rows[used[at : at + _SPARE_ROWS]]).all() for at in range(0, len(used), _SPARE_ROWS)
     ):
         raise IndexFormatError(f"{catalog.file.parent / meta['vectors']}: damaged")
+    delete_old_vectors(catalog)
 
 
 def _room(limit: int | None, taken: int) -> int:

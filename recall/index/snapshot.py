@@ -49,7 +49,7 @@ class Snapshot:
         return self.table.docs
 
     @property
-    def paths(self) -> tuple[str, ...]:
+    def paths(self) -> Sequence[str]:
         """Path of each topic."""
         return self.table.paths
 

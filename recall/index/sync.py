@@ -172,7 +172,7 @@ def apply_words(
     report = _apply(catalog, todo, known, scope=scan.scope, max_bytes=max_bytes, on_progress=on_progress)
     present = {file.path for file in scan.files}
     drop_gone(catalog, report.removed, [path for path in catalog.unread() if path not in present])
-    tidy_segments(catalog)
+    tidy_segments(catalog, alive=_topics_after(report))
     skipped = tuple((skip.path, _why(skip)) for skip in scan.skipped)
     return replace(report, skipped=skipped, warnings=tuple(_flat(catalog.warnings())))
 
@@ -201,14 +201,17 @@ def apply_difference(
     """
     paths = [*(file.path for file in changes.read), *changes.gone]
     known = catalog.known(paths)
-    read, total = plan(known, changes.read), catalog.count()
-    todo = replace(read, kept=total - len(known), gone=tuple(path for path in changes.gone if path in known))
+    # To count a hundred thousand rows would take longer than to read one file.
+    read, total = plan(known, changes.read), _topics_after(before)
+    todo = replace(
+        read, kept=total - len(known) + read.kept, gone=tuple(path for path in changes.gone if path in known)
+    )
     if _beyond(todo, limit):
         return SyncReport(kept=todo.kept, left=len(todo.read))
     report = _apply(catalog, todo, known, scope=scope, max_bytes=max_bytes)
     if changes:
         drop_gone(catalog, report.removed, changes.gone)
-        tidy_segments(catalog)
+        tidy_segments(catalog, alive=_topics_after(report))
     return replace(
         report,
         skipped=before.skipped,
@@ -216,6 +219,11 @@ def apply_difference(
         warnings=tuple(_flat(catalog.warnings())),
         note=before.note,
     )
+
+
+def _topics_after(report: SyncReport) -> int:
+    """How many topics there were after it."""
+    return report.kept + len(report.added) + len(report.changed) + len(report.moved)
 
 
 def _beyond(todo: SyncPlan, limit: int | None) -> bool:
@@ -397,14 +405,20 @@ def worth_merging(sizes: Sequence[int], *, alive: int) -> int:
     return small if len(sizes) > _MAX_SEGMENTS or below[small] >= _BATCH_FILES else 0
 
 
-def tidy_segments(catalog: Catalog) -> None:
-    """Merges the small postings files when there are many or much in them is dead, and deletes files nobody names."""
+def tidy_segments(catalog: Catalog, *, alive: int | None = None) -> None:
+    """Merges the small postings files when there are many or much in them is dead, and deletes files nobody names.
+
+    Args:
+        catalog: whose files.
+        alive: how many topics it holds; counted when not known.
+    """
     names = [name for (name,) in catalog.read("SELECT name FROM segments")]
     segments = sorted((Segment.open(segment_file(catalog, name)) for name in names), key=lambda part: len(part.docs))
-    victims = segments[: worth_merging([len(segment.docs) for segment in segments], alive=catalog.count())]
+    alive = catalog.count() if alive is None else alive
+    victims = segments[: worth_merging([len(segment.docs) for segment in segments], alive=alive)]
     if victims:
-        alive = catalog.living(np.concatenate([segment.docs for segment in victims]).tolist())
-        merged = Segment.merge([(segment, np.isin(segment.docs, alive)) for segment in victims])
+        living = catalog.living(np.concatenate([segment.docs for segment in victims]).tolist())
+        merged = Segment.merge([(segment, np.isin(segment.docs, living)) for segment in victims])
         fresh = uuid.uuid4().hex
         merged.write(segment_file(catalog, fresh))
         with catalog.transaction() as write:

@@ -15,6 +15,8 @@ from recall.memory.model import Model
 from recall.search.current import behind, current, marked
 from recall.search.retriever import Found, Hybrid, bounded, coverage_of, search_heuristic
 from recall.search.types import Coverage, Filter, Hit, Recall, Strategy
+from recall.search.weights import NO_FLOOR
+from recall.store.topics import Topic
 
 if TYPE_CHECKING:  # most answers are not explained
     from recall.search.explanation import Explanation
@@ -81,6 +83,15 @@ class Answers:
         tokens = encoder.chunk_tokens if encoder else 0
         return explain(recall, Question(cut, k, wanted, state.snapshots, vector, self._hybrid(vector), tokens))
 
+    def nearest(self, text: str, k: int) -> list[Topic]:
+        """The topics most like a text, whether they fit or not."""
+        state = self._looked(load_model=True)
+        cut = bounded(text)
+        hybrid = self._hybrid(vector := self._vector(cut, state), floor=NO_FLOOR)
+        if hybrid is None:
+            return [hit.topic for hit in search_heuristic(state.snapshots, cut, k, wanted=Filter()).hits]
+        return [hit.topic for hit in hybrid.search(state.snapshots, cut, vector, k, wanted=Filter()).hits]
+
     def _looked(self, *, load_model: bool) -> _State:
         """What is there to answer from, once what changed has been read."""
         note, snapshots = ANEW, list[Snapshot]()
@@ -138,11 +149,11 @@ class Answers:
     def _vector(self, cut: str, state: _State) -> Vector | None:
         return self._model.query(cut) if any(map(len, state.snapshots)) else None
 
-    def _hybrid(self, vector: Vector | None) -> Hybrid | None:
+    def _hybrid(self, vector: Vector | None, *, floor: float | None = None) -> Hybrid | None:
         encoder = self._model.encoder
         if vector is None or encoder is None:
             return None
-        return Hybrid(self._model.products, self._floor, encoder.fingerprint)
+        return Hybrid(self._model.products, self._floor if floor is None else floor, encoder.fingerprint)
 
     @property
     def _floor(self) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from recall.errors import EncoderError, IndexFormatError, LockedError
@@ -15,6 +16,7 @@ from recall.index.snapshot import Snapshot
 from recall.index.sync import Progress, SyncReport, joined
 from recall.memory.bulk import Bulk
 from recall.memory.model import Model
+from recall.store.topics import Scope
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +82,11 @@ class Keeper:
         # In a thread of their own: they may take minutes, and files go on changing.
         self._vectors_wanted = threading.Event()
         self._vectors = threading.Thread(target=self._make_vectors, name="recall-vectors", daemon=True)
+
+    @property
+    def scopes(self) -> dict[Scope, Path]:
+        """The memory folders."""
+        return {index.scope: index.root for index in self.indexes}
 
     def start(self) -> None:
         """Loads the model and indexes, in the background; from now on long work is left to processes of its own."""

@@ -3,9 +3,8 @@
 import logging
 import time
 import weakref
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -19,55 +18,30 @@ from recall.memory.answers import Answers
 from recall.memory.events import Event
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
-from recall.memory.opening import cache_root, find, load_config, make_model, scopes_of
+from recall.memory.opening import cache_root, find, folders_of, instructions_of, load_config, make_model, scopes_of
+from recall.memory.status import RootStatus, root_status
 from recall.memory.tracing import Tracer, trace_logs
 from recall.memory.watch import Watcher, need_library
 from recall.search.prefetch import Delivery, Limits, Prefetch, Search
-from recall.search.retriever import coverage_of
-from recall.search.types import Coverage, Drop, Filter, Recall
+from recall.search.types import Drop, Filter, Recall
 from recall.search.workers import Lane, Lanes
+from recall.store.journal import has_pending
 from recall.store.layout import Layout, Located
 from recall.store.topics import MemoryType, Scope, Topic
 from recall.store.traces import LIBRARY, Origin, Trace
 
 if TYPE_CHECKING:  # a recall has no need of them
+    from recall.lifecycle.remember import Origin as Origins
     from recall.memory.doctor import RootHealth, RootMending
+    from recall.memory.stored import Remembered, Stored
+    from recall.memory.writing import Writer
     from recall.search.explanation import Explanation
+    from recall.store.plan import Plan, Run
+    from recall.store.trash import Kept
 
 logger = logging.getLogger(__name__)
 
 _CLOSE_WAIT_S: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class RootStatus:
-    """One memory root and its index.
-
-    Attributes:
-        root: the folder.
-        scope: whose memory it is.
-        report: what the last look at the folder found; accounts for every .md file in it.
-        coverage: topics and how many have vectors.
-        problems: files that could not be read or embedded, with the reason.
-        folder: where derived data lies.
-        bytes: size of derived data.
-        encoder: model that made the vectors, "" for none.
-        traced: recalls that left a trace here.
-        traced_since: time of the first of them, seconds since the epoch; None for none.
-        note: what is unusual, "" when nothing is.
-    """
-
-    root: Path
-    scope: Scope
-    report: SyncReport
-    coverage: Coverage
-    problems: Mapping[str, str]
-    folder: Path
-    bytes: int
-    encoder: str
-    traced: int
-    traced_since: float | None
-    note: str
 
 
 class Memory:
@@ -96,6 +70,7 @@ class Memory:
         self.located = located
         self._model = model
         self._tracer = tracer
+        self._clock = clock
         self._on_event = on_event
         self._keeper = keeper(self._tell)
         self._answers = Answers(self._keeper, model, config.search, clock=clock, tell=self._tell)
@@ -165,6 +140,8 @@ class Memory:
             clock=clock,
             on_event=on_event,
         )
+        if any(has_pending(folder) for folder in scopes.values()):
+            memory._writer.finish()
         if background:
             memory._keeper.start()
         if watches:
@@ -239,15 +216,7 @@ class Memory:
 
         Takes several searches, and leaves no trace.
 
-        Args:
-            query: as for `recall`, like the others.
-            k: most hits; None takes `search.k`.
-            exclude: ids of topics that may not be found.
-            types: kinds of memory that are wanted; none given, all are.
-            scopes: whose memory is wanted; none given, everybody's.
-
-        Raises:
-            ValueError: no such type or scope.
+        Args and errors are those of `recall`.
         """
         from recall.search.explanation import Explanation, Silence
 
@@ -300,14 +269,101 @@ class Memory:
     def purge_traces(self, ids: Collection[str]) -> None:
         """Takes topics out of the traces, and the text of all questions that they were recalled for.
 
-        Args:
-            ids: of topics, which need not exist any more.
+        The topics need not exist any more.
 
         Raises:
             LockedError: another process kept writing.
             OSError: the traces cannot be rewritten.
         """
         self._tracer.purge(ids)
+
+    def remember(
+        self,
+        text: str,
+        *,
+        type: MemoryType | str,
+        scope: Scope | str | None = None,
+        target: str = "topic",
+        origin: "Origins | str" = "owner",
+    ) -> "Remembered":
+        """Writes one fact down, unless it is known; index and MEMORY.md follow at once.
+
+        The same fact said otherwise takes the place of the older words; one with another value supersedes the old one,
+        which is kept beside it, dated, and ranked below.
+
+        Args:
+            text: the fact; lines `Why:` and `How to apply:` belong to it.
+            type: user, feedback, project or reference.
+            scope: whose memory; None takes the user's for user and feedback, where there is one, else the project's.
+            target: `topic`, or `instructions` for a line in the project's AGENTS.md or the user's.
+            origin: who says it: owner, agent, tool, web or repo. What was forgotten only its owner brings back.
+
+        Raises:
+            TopicError: the text cannot be remembered, or there is no memory of that scope.
+            LockedError: another process kept writing.
+            OSError: the folder cannot be written.
+        """
+        return self._writer.told(text, MemoryType(type), Scope(scope) if scope else None, target=target, origin=origin)
+
+    def forget(self, query: str, *, limit: int | None = None, scopes: Collection[Scope | str] = ()) -> "Plan":
+        """The plan that removes the entries which a request means; nothing is done before `apply()`.
+
+        Meant is an id, else what holds the request word for word, else what fits it by words and meaning. A copy stays
+        in `.trash` for `restore`, unless the plan is applied with `purge=True`. It does not come back by itself.
+
+        Args:
+            query: an id or what the memory is about; a blank one means nothing.
+            limit: most entries; None takes 5.
+            scopes: whose memory; none for everybody's.
+        """
+        return self._writer.forget(query, limit=limit, scopes=tuple(map(Scope, scopes)))
+
+    def delete(self, *ids: str) -> "Plan":
+        """The plan that removes topics or entries by their ids.
+
+        Raises:
+            TopicError: there is none of that name.
+        """
+        return self._writer.delete(ids)
+
+    def edit(self, id: str, text: str, *, seen: str | None = None) -> "Plan":
+        """The plan that gives a topic another text, header and all; refused when the file no longer holds `seen`.
+
+        Raises:
+            TopicError: there is no such topic, or the text is empty.
+            StalePlanError: the file holds another text than was `seen` by who edited it.
+        """
+        return self._writer.edit(id, text, seen)
+
+    def restore(self, run: "Run | str" = "") -> "Plan":
+        """The plan that undoes a run, byte for byte; the last one if none is named.
+
+        Raises:
+            TopicError: there is no such run, or its copies are gone.
+        """
+        return self._writer.restore(run if isinstance(run, str) else run.id)
+
+    def entries(self) -> "list[Stored]":
+        """Every entry of every topic and every item of AGENTS.md, with its place and its id for `delete`."""
+        return self._writer.entries()
+
+    def runs(self) -> "list[Kept]":
+        """The runs that `restore` can undo, newest first."""
+        return self._writer.runs()
+
+    @cached_property
+    def _writer(self) -> "Writer":
+        from recall.memory.writing import Writer
+
+        return Writer(
+            folders_of(self.located.chosen, self._keeper.scopes, self.config),
+            instructions_of(self.located, self.config),
+            keeper=self._keeper,
+            model=self._model,
+            answers=self._answers,
+            tracer=self._tracer,
+            clock=self._clock,
+        )
 
     def reindex(self, *, full: bool = False, on_progress: Progress | None = None) -> SyncReport:
         """Brings the index up to date with the files, vectors and all, and waits for it.
@@ -332,26 +388,9 @@ class Memory:
             LockedError: another process keeps writing.
             OSError: the cache folder is full.
         """
-        return [self._root_status(index) for index in self._keeper.indexes]
-
-    def _root_status(self, index: Index) -> RootStatus:
-        report = index.sync_words()
-        snapshot = index.snapshot()
-        traces = self._tracer.peek(index.scope)
         unwatched = self._watcher.problem if self._watcher else ""
-        return RootStatus(
-            root=index.root,
-            scope=index.scope,
-            report=report,
-            coverage=coverage_of([snapshot]),
-            problems=index.problems(),
-            folder=index.folder,
-            bytes=_size(index.folder),
-            encoder=snapshot.encoder,
-            traced=len({trace.id for trace in traces}),
-            traced_since=min((trace.time for trace in traces), default=None),
-            note="; ".join(filter(None, (report.note, index.note, self._model.problem, unwatched))),
-        )
+        notes = (self._model.problem, unwatched)
+        return [root_status(index, self._tracer.peek(index.scope), notes) for index in self._keeper.indexes]
 
     def check(self) -> "list[RootHealth]":
         """Looks whether the derived data of every root is true and whole; changes nothing, loads the model.
@@ -409,12 +448,3 @@ class Memory:
 
 def _filter(exclude: Collection[str], types: Collection[MemoryType | str], scopes: Collection[Scope | str]) -> Filter:
     return Filter(frozenset(exclude), frozenset(map(MemoryType, types)), frozenset(map(Scope, scopes)))
-
-
-def _size(folder: Path) -> int:
-    """Bytes of the files in the folder; others may be deleting some of them."""
-    total = 0
-    for file in folder.glob("*"):
-        with suppress(OSError):
-            total += file.stat().st_size
-    return total

@@ -15,7 +15,9 @@ from recall.store.topics import Scope
 
 if TYPE_CHECKING:  # an answer by words alone loads no more than it needs
     from recall.index.base import Encoder, Products
+    from recall.memory.instructing import Instructions
     from recall.memory.model import Model
+    from recall.store.plan import Folder
 
 
 def load_config(project: Path, arguments: Mapping[str, object] | None = None) -> Config:
@@ -69,6 +71,37 @@ def scopes_of(place: Place, *, user_root: Path | None = None) -> dict[Scope, Pat
     """
     user = user_root or place.user_root
     return {Scope.PROJECT: place.root} | ({Scope.USER: user} if user and user != place.root else {})
+
+
+def folders_of(place: Place, scopes: Mapping[Scope, Path], config: Config) -> dict[Scope, Folder]:
+    """The folders of a memory as its write path sees them.
+
+    Args:
+        place: where the project's memory lies; its host has habits of its own.
+        scopes: the folders, from `scopes_of`.
+        config: settings.
+    """
+    from recall.store.plan import Folder, IndexMode
+
+    is_qwen = place.layout is Layout.QWEN
+    mode = IndexMode(config.index_file.mode or (IndexMode.GENERATED if is_qwen else IndexMode.CURATED))
+    state = {Scope.PROJECT: place.root.parent / "meta.json"} if is_qwen else {}
+    return {scope: Folder(root, scope, mode, state.get(scope)) for scope, root in scopes.items()}
+
+
+def instructions_of(located: Located, config: Config) -> Instructions:
+    """The files of standing instructions that go with a memory.
+
+    Args:
+        located: where the memory lies.
+        config: settings.
+    """
+    from recall.memory.instructing import Instructions
+    from recall.store.instructions import instruction_files
+
+    of_project, of_user = instruction_files(located.start, home=_home(), layout=located.chosen.layout)
+    files = {Scope.PROJECT: of_project} | ({Scope.USER: of_user} if of_user else {})
+    return Instructions(files, locks=cache_root(config) / "locks")
 
 
 def cache_root(config: Config) -> Path:

@@ -74,7 +74,8 @@ def apart(hits: Sequence[Hit], vectors: Sequence[Vector | None]) -> Apart:
     """Sets aside what a better hit, or a fuller one that is near it, says as well.
 
     Of two that are near each other, one of which says all that the other does, the fuller one is shown in the place of
-    the better; of two that say the same the better one, or that of the project where both scopes have it.
+    the better, unless a newer fact has superseded it; of two that say the same the better one, or that of the project
+    where both scopes have it.
 
     Args:
         hits: best first.
@@ -91,7 +92,7 @@ def apart(hits: Sequence[Hit], vectors: Sequence[Vector | None]) -> Apart:
             first.append(note)
             continue
         told, tells = _repeats(note, other), _repeats(other, note)
-        if tells and (not told or _is_of_user_only(other, note)):
+        if tells and (not told or _is_of_user_only(other, note)) and not note.hit.topic.superseded_by:
             first[at] = note
             repeated.append(other.hit)
             like = {name: hit.topic.id if of == other.hit.topic.id else of for name, of in like.items()}

@@ -1,4 +1,4 @@
-"""Keeps an answer true to the files: no text that the disk no longer has, and a mark for what it does not know."""
+"""Keeps an answer true: no text that the disk no longer has, what still holds first, and a mark for what is unknown."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -44,6 +44,11 @@ def current(hits: Sequence[Hit], indexes: Iterable[Index]) -> tuple[tuple[Hit, .
         if topics:
             stale += (public_id(path, index.scope) for path in sorted(index.changed(topics)))
     return tuple(hit for hit in hits if hit.topic.id not in stale), stale
+
+
+def standing_first(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """The hits with those behind all others that a newer fact has superseded."""
+    return tuple(sorted(hits, key=lambda hit: bool(hit.topic.superseded_by)))
 
 
 def behind(indexes: Iterable[WholeIndex]) -> list[str]:

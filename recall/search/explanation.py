@@ -156,6 +156,9 @@ class Explanation:
 def sentences(hit: Hit) -> tuple[str, ...]:
     """What the score of a hit is made of; with evidence also by which words, and its nearest passage."""
     said = [f"score {_sum(hit)}"]
+    if hit.topic.superseded_by:
+        since = f" since {one_line(hit.topic.superseded_on)}" if hit.topic.superseded_on else ""
+        said.append(f"superseded{since} by {one_line(hit.topic.superseded_by)}, and therefore behind what still holds")
     if hit.evidence is not None:
         said.append(f"words: {_named(hit.evidence.words, points=hit.lexical is None) or 'none in common'}")
     if hit.evidence is not None and hit.evidence.phrases:

@@ -10,6 +10,7 @@ from math import log1p
 from typing import Final
 
 from recall.index.plain import PlainIndex
+from recall.search.current import standing_first
 from recall.search.types import Coverage, Hit
 from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, B, fit_by_words, type_bonus, word_weight
 from recall.store.scan import scan_key
@@ -54,7 +55,7 @@ def search_plain(
     candidates.sort(key=lambda item: (*item[:3], scan_key(indexes[item[2]].rows[item[3]].path)))
     best = candidates[: max(k, 0)]
     topics = [index.topics([doc for *_, at, doc in best if at == number]) for number, index in enumerate(indexes)]
-    return tuple(Hit(topics[at][doc], -points) for points, _, at, doc in best if doc in topics[at])
+    return standing_first([Hit(topics[at][doc], -points) for points, _, at, doc in best if doc in topics[at]])
 
 
 def coverage_plain(indexes: Sequence[PlainIndex], *, embedded: int) -> Coverage:

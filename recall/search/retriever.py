@@ -12,6 +12,7 @@ from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
 from recall.search.alike import Apart, apart
+from recall.search.current import standing_first
 from recall.search.dense import Usual
 from recall.search.fusion import Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, match_words
@@ -86,7 +87,7 @@ def search_heuristic(
             ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
     ranked.sort()
     chosen = [(number, Scored(-points, at, None, 0.0, 0, 0)) for points, _, number, _, at in ranked[:k]]
-    return Found(_hits(Texts(snapshots), chosen), -ranked[0][0] if ranked else None)
+    return Found(standing_first(_hits(Texts(snapshots), chosen)), -ranked[0][0] if ranked else None)
 
 
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -149,11 +150,11 @@ class Hybrid:
         near = [place for at, place in enumerate(scored) if at < _JUDGED or self._is_near(place[1], usual)]
         told, in_cjk = Apart(), is_cjk(query)
         for depth in (k + _JUDGED, k + _JUDGED + _REPEATED):
-            fit = fitting(_fused_hits(texts, near[:depth], usual, in_cjk=in_cjk), self.floor)
+            fit = standing_first(fitting(_fused_hits(texts, near[:depth], usual, in_cjk=in_cjk), self.floor))
             told = apart(fit, texts.vectors(fit)) if self.floor > NO_FLOOR else Apart(fit)
             if not told.like:
                 break
-        return Found(told.shown[:k], scored[0][1].score, told)
+        return Found(standing_first(told.shown)[:k], scored[0][1].score, told)
 
     def _is_near(self, item: Scored, usual: Usual) -> bool:
         slack = FIT_SLACK_OF_ITS_OWN if item.alone >= A_PART_OF_ITS_OWN else FIT_SLACK

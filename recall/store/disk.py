@@ -26,13 +26,14 @@ class Step(StrEnum):
     WRITE = "write"
     FLUSH = "flush"
     RENAME = "rename"
+    LINK = "link"
     DELETE = "delete"
     MAKE_FOLDER = "make folder"
     FLUSH_FOLDER = "flush folder"
 
 
 watch: Callable[[Step, Path, Path | None], object] | None = None
-"""Told of each step once it was done, with the path and, of a renamed file, the old one. For tests."""
+"""Told of each step once it was done, with the path and, of a renamed or linked file, the old one. For tests."""
 
 
 def _done(step: Step, path: Path, old: Path | None = None) -> None:
@@ -133,6 +134,17 @@ def rename(old: Path, new: Path) -> None:
     """Gives the file another name, in the place of whatever file had it."""
     old.replace(new)
     _done(Step.RENAME, new, old)
+
+
+def link(old: Path, new: Path) -> None:
+    """Gives the file another name beside its own, which nothing has yet.
+
+    Raises:
+        FileExistsError: something has that name, were it a link to nothing; it is untouched.
+        OSError: the file system knows no second names.
+    """
+    new.hardlink_to(old)
+    _done(Step.LINK, new, old)
 
 
 def delete(file: Path) -> None:

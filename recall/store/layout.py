@@ -20,11 +20,13 @@ class Located:
         chosen: the folder to use.
         candidates: every folder looked at, the chosen one among them.
         note: why this one, in a sentence.
+        start: the opened folder.
     """
 
     chosen: Place
     candidates: tuple[Place, ...]
     note: str
+    start: Path = Path()
 
 
 def locate(
@@ -54,14 +56,14 @@ def locate(
     around = Surroundings(find_project(start), env, home, worktrees)
     if root is not None:
         given = _given(root, layout or Layout.PLAIN, around)
-        return Located(given, (given,), "the memory folder was given")
+        return Located(given, (given,), "the memory folder was given", start)
     own = [rule(around) for name, rule in _HOSTS.items() if layout in (None, name)]
     committed = [found for name, rule in _COMMITTED.items() if layout in (None, name) for found in rule(around)]
     if not own and not committed:
         why = ("there is no plain memory folder in the project yet",)
         own.append(inside(around.project.root, ".agents/memory", Finding(Layout.PLAIN, why)))
     chosen, note = _choose(own, committed)
-    return Located(chosen, (*own, *committed), note)
+    return Located(chosen, (*own, *committed), note, start)
 
 
 def _given(root: Path, layout: Layout, around: Surroundings) -> Place:

@@ -20,7 +20,7 @@ Stamp = tuple[int, int, int, int]
 _COARSEST_NS: Final = 2_000_000_000  # of file systems in use; FAT counts two seconds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Listing:
     """What one folder held.
 
@@ -106,7 +106,7 @@ def _walk(root: Path, last: Look | None, *, glances: bool) -> Look:
         folder = pending.pop()
         known = last.listings.get(folder, _NOTHING) if last else _NOTHING
         is_as_it_was = glances and last is not None and folder in last.listings and _is_settled(folder, known, last)
-        listing = known if is_as_it_was else _listed(folder, known.files)
+        listing = known if is_as_it_was else _listed(folder, known)
         listings[folder] = listing
         pending += listing.folders
     return Look(real, began_ns, listings)
@@ -122,8 +122,10 @@ def _is_settled(folder: str, known: Listing, last: Look) -> bool:
     return changed_ns == known.changed_ns < last.began_ns - _COARSEST_NS
 
 
-def _listed(folder: str, known: Mapping[str, Stamp]) -> Listing:
-    files: dict[str, Stamp] = {}
+def _listed(folder: str, known: Listing) -> Listing:
+    """What the folder holds; whatever is as it was known is the same object, so that to forget one of two is free."""
+    fresh: dict[str, Stamp] = {}
+    gone = dict(known.files)
     rest: dict[str, object] = {}
     folders: list[str] = []
     changed_ns, began_ns = 0, time.time_ns()
@@ -131,26 +133,33 @@ def _listed(folder: str, known: Mapping[str, Stamp]) -> Listing:
         changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116 - thousands of paths would cost more than the look
         with os.scandir(folder) as entries:
             for entry in entries:
-                _take(entry, files, rest, folders, known)
+                _take(entry, fresh, rest, folders, gone)
     except OSError as error:
         rest[folder] = error.errno
     ended_ns = time.time_ns()
+    files = known.files
+    if fresh or gone:
+        files = {**files, **fresh}
+        for place in gone:
+            del files[place]
     recent = [(place, stamp[0]) for place, stamp in files.items() if stamp[0] > began_ns - _COARSEST_NS]
     unsettled = frozenset(
         place
         for place, mtime_ns in recent
         if began_ns <= mtime_ns <= ended_ns or not (is_settled(mtime_ns, began_ns) and is_settled(mtime_ns, ended_ns))
     )
-    return Listing(changed_ns, files, rest, tuple(folders), unsettled)
+    found = Listing(changed_ns, files, rest, tuple(folders), unsettled)
+    return known if found == known else found
 
 
 def _take(
     entry: os.DirEntry[str],
-    files: dict[str, Stamp],
+    fresh: dict[str, Stamp],
     rest: dict[str, object],
     pending: list[str],
-    known: Mapping[str, Stamp],
+    gone: dict[str, Stamp],
 ) -> None:
+    """Notes what is new or other than it was known, and strikes it off what seems gone."""
     name = entry.name
     if entry.is_symlink():
         rest[entry.path] = os.readlink(entry.path)  # noqa: PTH115 - thousands of paths would cost more than the look
@@ -161,9 +170,8 @@ def _take(
     elif name.endswith(".md") and is_plain_name(name) and entry.is_file(follow_symlinks=False):
         status = entry.stat(follow_symlinks=False)
         stamp, place = (status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev), entry.path
-        before = known.get(place)
-        # The same object where nothing changed: to compare a hundred thousand stamps takes longer than to see that.
-        files[place] = before if before == stamp else stamp
+        if gone.pop(place, None) != stamp:
+            fresh[place] = stamp
     elif name[-9:].lower().endswith((".md", ".markdown")):
         status = entry.stat(follow_symlinks=False)
         rest[entry.path] = status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode

@@ -66,6 +66,8 @@ class Topic:
         modified: the date that the header states, else mtime; seconds since the epoch.
         file: the file itself, absolute.
         links: targets of [[wiki links]] in the body, in order, each once.
+        superseded_by: path of the topic that says by now what holds instead; "" while this one holds.
+        superseded_on: the date since when, as the header has it; "" when it has none.
     """
 
     scope: Scope
@@ -78,6 +80,8 @@ class Topic:
     modified: float
     file: Path
     links: tuple[str, ...] = ()
+    superseded_by: str = ""
+    superseded_on: str = ""
 
     @property
     def id(self) -> str:
@@ -114,7 +118,7 @@ def topic_of(front: Frontmatter, *, path: str, scope: Scope, mtime: float, file:
     """The same as `parse_topic`, of a text whose header has been parsed."""
     stated = _stated_type(front)
     title = front.first("name") or front.first("title") or stated or PurePosixPath(path).stem
-    body = _body(front)
+    body = body_of(front)
     return Topic(
         scope=scope,
         path=path,
@@ -126,11 +130,13 @@ def topic_of(front: Frontmatter, *, path: str, scope: Scope, mtime: float, file:
         modified=_modified(front, path, mtime),
         file=file,
         links=wiki_links(body),
+        superseded_by=front.first("superseded_by"),
+        superseded_on=front.first("superseded_on"),
     )
 
 
-def _body(front: Frontmatter) -> str:
-    """The text of the topic; words that stand in the header without being a field belong to it."""
+def body_of(front: Frontmatter) -> str:
+    """The text of a topic, trimmed, with LF; words that stand in the header without being a field belong to it."""
     is_text = front.has_header and not front.fields and front.header.strip(JS_SPACE + "-")
     above = front.header if is_text else front.preamble
     body = js_trim(front.body)
@@ -242,6 +248,30 @@ def parse_entries(body: str) -> list[Entry]:
     for line in lines:
         _take(line, entries)
     return entries
+
+
+def entry_lines(text: str) -> list[tuple[int, int]]:
+    """First and last line of each entry in a file, from 1, in the order of `parse_entries`."""
+    front = parse(text)
+    body = body_of(front)
+    lines = _LINES.split(text)
+    # The body is the end of the file, trimmed.
+    last = len(_LINES.split(text.rstrip(JS_SPACE)))
+    start = max(0, last - len(_LINES.split(body)))
+    if not body:
+        return []
+    if _is_document(_LINES.split(body)):
+        return [(start + 1, last)]
+    found: list[tuple[int, int]] = []
+    entries: list[Entry] = []
+    for number, line in enumerate(lines[start:last], start + 1):
+        before = list(entries)
+        _take(line, entries)
+        if len(entries) > len(before):
+            found.append((number, number))
+        elif entries != before:
+            found[-1] = (found[-1][0], number)
+    return found
 
 
 def render_entries(entries: Sequence[Entry]) -> str:

@@ -16,9 +16,11 @@ from recall.config import EncoderConfig, IndexConfig, SearchConfig
 from recall.index.catalog import Catalog
 from recall.index.collection import Collection
 from recall.index.known import Known
-from recall.index.sync import apply_words, plan, worth_merging
+from recall.index.sync import apply_difference, apply_words, plan, worth_merging
+from recall.store.look import Difference
 from recall.store.scan import Scan, SourceFile, scan
 from recall.store.topics import Scope, Topic
+from tests.aging import age
 
 NAMED = "---\nname: {name}\ndescription: {about}\n---\n{body}\n"
 
@@ -208,6 +210,36 @@ def test_any_history_of_a_folder_ends_in_the_index_of_a_rebuild(steps: Sequence[
                 assert what_it_knows(memory) == what_it_knows(fresh)
                 assert memory.status()[0].problems == fresh.status()[0].problems
                 assert answers(memory) == answers(fresh)
+
+
+def test_a_file_that_is_looked_at_once_more_and_is_as_before_is_kept(root: Path, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md", "c.md"):
+        write(root, name, name)
+    catalog, found = Catalog(tmp_path, root), scan(age(root), Scope.PROJECT)
+    before = apply_words(catalog, found, max_bytes=1 << 20)
+    write(root, "c.md", "another text")
+    again = Difference(scan(root, Scope.PROJECT).files[:2], ())
+    report = apply_difference(catalog, again, scope=Scope.PROJECT, max_bytes=1 << 20, before=before)
+    assert (report.kept, report.changed) == (2, ("c.md",))
+    catalog.close()
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.lists(STEPS, max_size=12))
+def test_each_report_of_a_history_accounts_for_every_file_and_every_topic(
+    steps: Sequence[tuple[str, str, str]],
+) -> None:
+    with TemporaryDirectory() as base:
+        (root := Path(base, "memory")).mkdir()
+        index = collection(root, Path(base, "cache"))
+        for deed, one, other in steps:
+            if deed != "look":
+                DEEDS[deed](root, one, other)
+            report = index.sync_words()
+            assert_accounts_for(report, root)
+            topics = len(report.added) + len(report.changed) + len(report.moved) + report.kept
+            assert topics == len(index.snapshot())
+        index.close()
 
 
 # --- one thing at a time

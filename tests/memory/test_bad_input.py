@@ -54,8 +54,8 @@ def zoo(root: Path, write: Write) -> Path:
     )
     (root / "huge.md").write_bytes(b"")
     os.truncate(root / "huge.md", 50 * 1024 * 1024)
-    for name in ("case.md", "Case.md", "CASE.md"):
-        write(name, f"written as {name}")
+    for number, name in enumerate(("case.md", "Case.md", "CASE.md")):
+        write(name, f"written as {name}, spelling {number}")
     for form in ("NFC", "NFD"):
         write(f"{unicodedata.normalize(form, 'é')}.md", f"a name in {form}", title=form)
     write("记忆/项目 🦓.md", "表情符号文件名：斑马线")

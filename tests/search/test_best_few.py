@@ -177,6 +177,16 @@ def test_places_of_repetitions_are_taken_by_what_comes_next(scopes: list[Collect
     assert len(shown) == 5
 
 
+def test_what_is_superseded_takes_no_place_of_what_it_repeats_and_stays_behind(scopes: list[Collection]) -> None:
+    notes = {"now": "zebra crossing on roads", "road": "zebra crossings on main streets", "far": "zebra 9 in woods"}
+    written(scopes[0], notes)
+    old = scopes[0].root / "old.md"
+    old.write_text("---\nname: note\nsuperseded_by: now.md\n---\nzebra crossing on busy roads\n", encoding="utf-8")
+    shown = names(found(in_step(scopes), "zebra crossing on busy roads"))
+    assert "now" in shown
+    assert "old" not in shown[:-1]
+
+
 def test_without_a_floor_nothing_is_held_back(scopes: list[Collection]) -> None:
     written(scopes[0], FACT)
     assert len(found(in_step(scopes), "when do deploys go out", 9, floor=-1.0)) == 7

@@ -75,6 +75,23 @@ def test_a_missing_folder_looks_the_same_until_it_is_there(tmp_path: Path) -> No
     assert difference(before, look(missing)) is None
 
 
+def test_a_look_keeps_what_is_as_it_was(root: Path) -> None:
+    put(root, "sub/b.md")
+    put(root, "sub/c.md")
+    before = look(age(root), last=None)
+    put(root, "a.md", "another text")
+    now = look(root, last=before)
+    real = os.path.realpath(root)
+    assert now.listings[f"{real}/sub"] is before.listings[f"{real}/sub"]
+    (root / "sub/b.md").unlink()
+    later = look(root, last=now)
+    assert [Path(place).name for place in later.listings[f"{real}/sub"].files] == ["c.md"]
+    assert sorted(Path(place).name for place in now.listings[f"{real}/sub"].files) == ["b.md", "c.md"]
+    assert {id(place) for place in later.listings[f"{real}/"].files} == {
+        id(place) for place in before.listings[f"{real}/"].files
+    }
+
+
 STEPS = st.tuples(
     st.sampled_from(["write", "delete", "link", "folder", "rename"]),
     st.sampled_from(["a.md", "b.md", "sub/c.md", "MEMORY.md", "2026-01-02.md", ".h.md"]),

@@ -1,0 +1,1 @@
+"""How memories come, change and go."""

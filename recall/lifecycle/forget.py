@@ -1,0 +1,118 @@
+"""Forgetting: which entries a request means, and the plan that removes exactly them.
+
+Sources: seed 000 (forget), qwen.md section 8, deviations V11, V12, V20.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from recall.store.editing import Source, without
+from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
+from recall.store.topics import Entry, Scope, Topic, entry_ids, parse_entries, search_text
+from recall.text.scripts import is_cjk
+
+LIMIT: Final = 5
+"""Entries that one request forgets, unless it says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One entry that may be forgotten.
+
+    Attributes:
+        id: its public name, stable as long as the topic's entries are.
+        topic: where it stands.
+        index: its number in the topic, from 0.
+        entry: what it says.
+    """
+
+    id: str
+    topic: Topic
+    index: int
+    entry: Entry
+
+
+def candidates(topics: Iterable[Topic]) -> list[Candidate]:
+    """Every entry of every topic, in the order of the topics."""
+    return [
+        Candidate(name, topic, index, entry)
+        for topic in topics
+        for index, (name, entry) in enumerate(zip(entry_ids(topic), parse_entries(topic.body), strict=True))
+    ]
+
+
+def named(name: str, among: Sequence[Candidate]) -> list[Candidate]:
+    """The entries that an id means: one entry, or all of a topic, with or without `.md`."""
+    return [one for one in among if name in {one.id, one.topic.id, one.topic.id.removesuffix(".md")}]
+
+
+def by_phrase(query: str, among: Sequence[Candidate], *, limit: int = LIMIT) -> list[Candidate]:
+    """The entries that hold the whole request, word for word.
+
+    User memory before project memory, which share the limit evenly; what one does not need, the other has. A request
+    without two letters or digits, or one character of Chinese, Japanese or Korean, means nothing.
+    """
+    words = " ".join(query.split()).lower()
+    if not _says_something(words):
+        return []
+    found = [one for one in among if words in search_text(one.entry)]
+    of_user = [one for one in found if one.topic.scope is Scope.USER]
+    of_project = [one for one in found if one.topic.scope is not Scope.USER]
+    share = max((limit + 1) // 2, limit - len(of_project))
+    of_user = of_user[:share]
+    return of_user + of_project[: limit - len(of_user)]
+
+
+def _says_something(words: str) -> bool:
+    letters = [char for char in words if char.isalnum()]
+    return len(letters) > 1 or any(map(is_cjk, letters))
+
+
+def forgetting(chosen: Sequence[Candidate], folders: Mapping[Scope, Folder]) -> Plan:
+    """The plan that removes these entries and nothing else: a topic goes with its last entry.
+
+    Args:
+        chosen: the entries; those that are no longer in their file are left out.
+        folders: where each scope's memory lies.
+
+    Raises:
+        TopicError: a file cannot be edited without changing all of it.
+        OSError: a file cannot be read.
+    """
+    changes, items, notes = [], [], []
+    for group in _by_file(chosen):
+        path = group[0].topic.path
+        folder = folders[group[0].topic.scope]
+        data = read_bytes(folder, path)
+        source = Source.of(path, data) if data is not None else None
+        indices = _still_there(group, source.entries) if source else {}
+        lost = [one for one in group if one.id not in indices]
+        notes += [f"{one.id} has been changed or removed by somebody else" for one in lost]
+        if source is None or not indices:
+            continue
+        left = without(source.entries, set(indices.values()))
+        after = source.with_entries(left).data if left else None
+        changes.append(Change(folder, path, digest(data), after))
+        items += [Item(one.id, one.entry.summary) for one in group if one.id in indices]
+    return Plan("forget", tuple(changes), tuple(items), tuple(notes))
+
+
+def _by_file(chosen: Sequence[Candidate]) -> list[list[Candidate]]:
+    files: dict[tuple[Scope, str], list[Candidate]] = {}
+    for one in chosen:
+        files.setdefault((one.topic.scope, one.topic.path), []).append(one)
+    return list(files.values())
+
+
+def _still_there(group: Sequence[Candidate], entries: Sequence[Entry]) -> dict[str, int]:
+    """Where the entries are in the file now, by id; one that moved is found by what it says."""
+    found: dict[str, int] = {}
+    for one in group:
+        at = one.index if one.index < len(entries) and entries[one.index] == one.entry else None
+        if at is None:
+            same = (n for n, entry in enumerate(entries) if entry == one.entry and n not in found.values())
+            at = next(same, None)
+        if at is not None:
+            found[one.id] = at
+    return found

@@ -1,0 +1,271 @@
+"""Remembering: whether a fact is new, said already, or changes one that is there; and the plan that writes it down.
+
+Sources: DESIGN section 3, seed 000 (topic files), spec complaint I48, deviations V8.
+"""
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Final
+
+from recall.errors import TopicError
+from recall.lifecycle.duplicates import Verdict, judge
+from recall.lifecycle.forget import Candidate
+from recall.store.editing import Source, scalar
+from recall.store.frontmatter import parse
+from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
+from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries, render_entries
+
+_NAME: Final = 72  # characters
+_DESCRIPTION: Final = 150
+_SLUG_BYTES: Final = 40
+_MAX_BYTES: Final = 64 * 1024  # one fact is no document
+
+
+class Origin(StrEnum):
+    """Where a fact comes from; only what its owner says may bring back what was forgotten."""
+
+    OWNER = "owner"
+    AGENT = "agent"
+    TOOL = "tool"
+    WEB = "web"
+    REPO = "repo"
+
+
+class Outcome(StrEnum):
+    """What became of a fact that was to be remembered."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    SUPERSEDED = "superseded"
+    KNOWN = "known"
+    FORGOTTEN = "forgotten"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is to be remembered.
+
+    Attributes:
+        entries: what it says; one, unless the text was a list of facts.
+        type: the kind of memory.
+        origin: where it comes from.
+    """
+
+    entries: tuple[Entry, ...]
+    type: MemoryType
+    origin: Origin = Origin.OWNER
+
+    @property
+    def summary(self) -> str:
+        """All it says, without reasons."""
+        return "\n".join(entry.summary for entry in self.entries)
+
+
+def fact_of(text: str, kind: MemoryType, origin: Origin) -> Fact:
+    """What a text says.
+
+    Raises:
+        TopicError: it says nothing, is no text, or is too long for a memory.
+    """
+    entries = tuple(parse_entries(js_trim(text)))
+    if not entries or not any(map(str.isalnum, text)):
+        raise TopicError("there is nothing to remember in an empty text", path="remember")
+    if "\0" in text or any(unicodedata.category(char) == "Cs" for char in text):
+        raise TopicError("the text holds NUL characters or halves of characters; remove them", path="remember")
+    if len(text.encode()) > _MAX_BYTES:
+        raise TopicError(f"the text is larger than {_MAX_BYTES:,} bytes; remember what matters of it", path="remember")
+    return Fact(entries, kind, origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An entry that is there and may say the same.
+
+    Attributes:
+        candidate: the entry.
+        cosine: of the two texts; 0 where no model can say.
+    """
+
+    candidate: Candidate
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done with a fact, and why.
+
+    Attributes:
+        outcome: what will have become of it.
+        id: of the topic or entry that says it then.
+        other: the entry that it is the same as, or that it changes; None for a new fact.
+        plan: what would change.
+    """
+
+    outcome: Outcome
+    id: str
+    other: Candidate | None
+    plan: Plan
+
+
+def decide(
+    fact: Fact,
+    neighbours: Sequence[Neighbour],
+    folder: Folder,
+    *,
+    now: float,
+    style: "Callable[[MemoryType, str], str] | None" = None,
+) -> Decision:
+    """Whether the fact is new, known or a change, and the plan that writes it down.
+
+    Args:
+        fact: what is to be remembered.
+        neighbours: entries like it, of all scopes.
+        folder: where it is to lie.
+        now: seconds since the epoch.
+        style: makes the path of a new topic from its kind and a slug; None takes `kind_slug.md`.
+
+    Raises:
+        OSError: a file cannot be read.
+        TopicError: a file cannot be edited.
+    """
+    verdict, other = _closest(fact, neighbours, folder)
+    if other is None or verdict is Verdict.OTHER:
+        return _created(fact, folder, style or _flat)
+    if verdict is Verdict.CHANGED:
+        return _superseding(fact, other, folder, now=now)
+    if verdict is Verdict.SAME or other.topic.scope is not folder.scope or _says_less(fact, other.entry):
+        return Decision(Outcome.KNOWN, other.id, other, Plan("remember", ()))
+    return _updated(fact, other, folder)
+
+
+def _closest(fact: Fact, neighbours: Sequence[Neighbour], folder: Folder) -> tuple[Verdict, Candidate | None]:
+    """The entry that matters most for the fact: one that says it, else one that it changes."""
+    judged = [
+        (judge(fact.summary, one.candidate.entry.summary, one.cosine), one)
+        for one in neighbours
+        if not one.candidate.topic.superseded_by
+    ]
+    for wanted in (Verdict.SAME, Verdict.RESTATED, Verdict.CHANGED):
+        found = [one for verdict, one in judged if verdict is wanted]
+        if wanted is Verdict.CHANGED:  # what holds in another scope is not ours to change
+            found = [one for one in found if one.candidate.topic.scope is folder.scope]
+        if found:
+            return wanted, max(found, key=lambda one: one.cosine).candidate
+    return Verdict.OTHER, None
+
+
+def _says_less(fact: Fact, known: Entry) -> bool:
+    """Whether the entry has all words of the fact, and more."""
+    mine, theirs = (set(text.casefold().split()) for text in (fact.summary, known.summary))
+    return mine < theirs and not any(entry.why or entry.how_to_apply for entry in fact.entries)
+
+
+def _flat(kind: MemoryType, slug: str) -> str:
+    return f"{kind}_{slug}.md"
+
+
+def foldered(kind: MemoryType, slug: str) -> str:
+    """The path of a new topic where each kind has a folder (seed 000)."""
+    return f"{kind}/{slug}.md"
+
+
+def _created(fact: Fact, folder: Folder, style: Callable[[MemoryType, str], str]) -> Decision:
+    path = _free(folder, lambda number: style(fact.type, slug_of(fact.summary, number)))
+    fields = {
+        "name": _cut(fact.summary, _NAME),
+        "description": _cut(fact.summary, _DESCRIPTION),
+        "type": fact.type.value,
+        "origin": fact.origin.value,
+    }
+    change = Change(folder, path, "", _topic(fields, fact.entries))
+    plan = Plan("remember", (change,), (Item(_id(folder, path), fact.summary),))
+    return Decision(Outcome.CREATED, _id(folder, path), None, plan)
+
+
+def _topic(fields: Mapping[str, str], entries: Sequence[Entry]) -> bytes:
+    header = "".join(f"{key}: {scalar(value)}\n" for key, value in fields.items() if value)
+    return f"---\n{header}---\n\n{render_entries(entries)}\n".encode()
+
+
+def _updated(fact: Fact, other: Candidate, folder: Folder) -> Decision:
+    """The same said otherwise: the newer words take the place of the older ones."""
+    change = _replaced(fact, other, folder, {})
+    plan = Plan("remember", (change,), (Item(other.id, fact.summary),), (f"was: {other.entry.summary}",))
+    return Decision(Outcome.UPDATED, other.id, other, plan)
+
+
+def _superseding(fact: Fact, other: Candidate, folder: Folder, *, now: float) -> Decision:
+    """The fact takes the place of the old one, which is kept beside it, dated, with the time of its file.
+
+    So all that leads to the topic leads to what holds.
+    """
+    topic, day = other.topic, datetime.fromtimestamp(now, UTC)
+    stem = topic.path.removesuffix(PurePosixPath(topic.path).suffix)
+    # No date with dashes: it would be taken for the day when the fact was stated.
+    path = _free(folder, lambda number: f"{stem}-until-{day:%Y%m%d}{f'-{number}' if number else ''}.md")
+    fields = {
+        "name": topic.title,
+        "description": _cut(other.entry.summary, _DESCRIPTION),
+        "type": topic.type.value if topic.type else "",
+        "superseded_by": topic.path,
+        "superseded_on": f"{day:%Y-%m-%d}",
+    }
+    old = Change(folder, path, "", _topic(fields, [other.entry]), mtime_ns=int(topic.mtime * 1e9))
+    new = _replaced(fact, other, folder, {"supersedes": path})
+    items = (Item(other.id, fact.summary), Item(_id(folder, path), other.entry.summary))
+    return Decision(Outcome.SUPERSEDED, other.id, other, Plan("remember", (old, new), items))
+
+
+def _replaced(fact: Fact, other: Candidate, folder: Folder, fields: Mapping[str, str]) -> Change:
+    """The file with the fact in the place of the other entry; what its header says of the old one is said anew."""
+    data = read_bytes(folder, other.topic.path)
+    source = Source.of(other.topic.path, data or b"")
+    entries, at = source.entries, other.index
+    if at >= len(entries) or entries[at] != other.entry:
+        raise TopicError("was changed a moment ago; remember it again", path=other.topic.path)
+    fresh = [_kept_reasons(entry, other.entry) for entry in fact.entries]
+    changed = source.with_entries([*entries[:at], *fresh, *entries[at + 1 :]])
+    told = dict(fields)
+    known = parse(source.text)
+    if len(entries) == 1 or known.first("description") == _cut(other.entry.summary, _DESCRIPTION):
+        told["description"] = _cut(fact.summary, _DESCRIPTION)
+    if known.first("name") == _cut(other.entry.summary, _NAME):
+        told["name"] = _cut(fact.summary, _NAME)
+    return Change(folder, other.topic.path, digest(data), changed.with_fields(told).data if told else changed.data)
+
+
+def _kept_reasons(entry: Entry, old: Entry) -> Entry:
+    return Entry(entry.summary, entry.why or old.why, entry.how_to_apply or old.how_to_apply)
+
+
+def _id(folder: Folder, path: str) -> str:
+    return path if folder.scope is Scope.PROJECT else f"{folder.scope}:{path}"
+
+
+def _free(folder: Folder, path: Callable[[int], str]) -> str:
+    """The first path that no file has."""
+    number = 0
+    while (folder.root / path(number)).exists() or (folder.root / path(number)).is_symlink():
+        number = number + 1 if number else 2
+    return path(number)
+
+
+def slug_of(text: str, number: int = 0) -> str:
+    """The part of a file's name that says what is in it: letters and digits of any script, joined by `-`."""
+    folded = unicodedata.normalize("NFKC", text).lower()
+    slug = ""
+    for word in "".join(char if char.isalnum() else " " for char in folded).split():
+        longer = f"{slug}-{word}" if slug else word.encode()[:_SLUG_BYTES].decode("utf-8", "ignore")
+        if len(longer.encode()) > _SLUG_BYTES:
+            break
+        slug = longer
+    return f"{slug or 'memory'}{f'-{number}' if number else ''}"
+
+
+def _cut(text: str, size: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= size else line[: size - 1].rstrip() + "…"

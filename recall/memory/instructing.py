@@ -1,0 +1,85 @@
+"""Standing instructions, AGENTS.md of the project and of the user, as part of what a memory remembers and lists."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from recall.errors import TopicError
+from recall.lifecycle.remember import Outcome
+from recall.memory.stored import Remembered, Stored
+from recall.store.instructions import Item as Line
+from recall.store.instructions import append_instruction, items, items_of, without_item
+from recall.store.plan import Change, Folder, IndexMode, Item, Plan, content, digest
+from recall.store.projects import real_path
+from recall.store.topics import Scope
+
+_MARK: Final = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """The files of instructions by whose they are.
+
+    Attributes:
+        files: of the project and, where there is a home, of the user; need not exist.
+        locks: folder of lock files.
+    """
+
+    files: Mapping[Scope, Path]
+    locks: Path
+
+    def append(self, text: str, scope: Scope) -> Remembered:
+        """Writes one item, unless it is there (W-PRJ-01, W-USR-01, W-EDG-02).
+
+        Raises:
+            TopicError: there is no such file for a user without a home, or the text cannot be an item.
+            UnsafePathError: the project's file is a link out of the project.
+            LockedError: another process kept writing.
+            OSError: the file cannot be written.
+        """
+        if scope not in self.files:
+            raise TopicError("there is no home folder for the user's instructions", path=str(scope))
+        file = self.files[scope]
+        lock = self.locks / f"{sha256(str(real_path(file)).encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.lock"
+        done = append_instruction(file, text, lock=lock, root=file.parent if scope is Scope.PROJECT else None)
+        item = next(one for one in items(file) if one.first == done.line)
+        outcome = Outcome.KNOWN if done.duplicate else Outcome.CREATED
+        return Remembered(outcome, self._id(scope, item), file, other=item.text if done.duplicate else "")
+
+    def entries(self) -> list[Stored]:
+        """Every item of every file that is there (W-MNG-01)."""
+        return [
+            Stored(self._id(scope, item), scope, file, item.first, item.last, item.text)
+            for scope, file in self.files.items()
+            if file.is_file()
+            for item in items(file)
+        ]
+
+    def deletion(self, name: str) -> Plan | None:
+        """The plan that removes one item (W-MNG-02); None when the id is of no item.
+
+        Raises:
+            TopicError: the file has no such item.
+        """
+        scope, _, rest = ("", "", name) if not name.startswith(f"{Scope.USER}:") else name.partition(":")
+        whose = Scope.USER if scope else Scope.PROJECT
+        file = self.files.get(whose)
+        if file is None or not rest.startswith(f"{file.name}{_MARK}"):
+            return None
+        data = content(file)
+        text = (data or b"").decode("utf-8", "surrogateescape")
+        key = rest.partition(_MARK)[2]
+        after = without_item(text, key, file=file).encode("utf-8", "surrogateescape")
+        gone = next(item for item in items_of(text) if item.id == key)
+        change = Change(self.folder(whose), file.name, digest(data), after)
+        return Plan("delete", (change,), (Item(name, gone.text),))
+
+    def folder(self, scope: Scope) -> Folder:
+        """Where the file lies, as a folder that plans change; its `.trash` keeps what was removed."""
+        return Folder(self.files[scope].parent, scope, IndexMode.OFF)
+
+    def _id(self, scope: Scope, item: Line) -> str:
+        name = f"{self.files[scope].name}{_MARK}{item.id}"
+        return name if scope is Scope.PROJECT else f"{scope}:{name}"
