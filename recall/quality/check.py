@@ -29,12 +29,19 @@ def check(contents: Contents) -> list[Finding]:
     if contents.problem:
         severity = Severity.ERROR if contents.exists else Severity.NOTE
         return [Finding(Kind.FOLDER, severity, "", 1, contents.problem)]
+    if not contents.files and not contents.failed and not contents.index.exists:
+        return [
+            Finding(Kind.FOLDER, Severity.NOTE, "", 1, "holds no memory yet"),
+            *topic_findings(contents, Names.of(())),
+        ]
     names, links, orphans = _judged(contents)
     found = [
         *index_findings(contents, links, orphans),
         *topic_findings(contents, names),
         *likeness_findings(contents),
     ]
+    if contents.folder.index is IndexMode.OFF:  # nobody but its owner writes it
+        found = [replace(finding, fix="") for finding in found]
     return sorted(found, key=lambda one: (one.path, one.line, one.kind, one.message))
 
 

@@ -19,7 +19,7 @@ from recall.store.capacity import (
     overlong_lines,
 )
 from recall.store.index_file import IndexView, truncate
-from recall.store.index_links import Line, lines_of
+from recall.store.index_links import Line, lines_of, marker_of
 from recall.store.plan import IndexMode
 from recall.store.topics import js_trim
 from recall.text import secrets
@@ -54,6 +54,12 @@ def index_findings(contents: Contents, links: Sequence[Judged], orphans: Orphans
     yield from (_repeated(number, first) for number, first in repeated.items())
     yield from _linked_twice(lines, repeated)
     yield from (finding for judged in links if (finding := _link(judged)))
+    if away := sum(judged.fate is Fate.AWAY for judged in links):
+        message = (
+            f"{away:,} of {len(links):,} links lead to nothing: perhaps a part of the folder is missing here, so that "
+            "no line is taken away"
+        )
+        yield _of_index(Kind.DEAD_LINK, Severity.NOTE, message)
     if mode is not IndexMode.OFF:
         yield from _orphans(orphans)
 
@@ -121,7 +127,8 @@ def _repeated(number: int, first: int) -> Finding:
 def _linked_twice(lines: Sequence[Line], repeated: Iterable[int]) -> Iterator[Finding]:
     first: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
-        if line.owner and number not in repeated and first.setdefault(line.owner, number) != number:
+        is_entry = line.owner and marker_of(line.text)  # and no line on which a sentence goes on
+        if is_entry and number not in repeated and first.setdefault(line.owner, number) != number:
             message = f"{line.owner} has a line already: {first[line.owner]}"
             yield _of_index(Kind.REPEATED_LINK, Severity.NOTE, message, line=number)
 
@@ -136,7 +143,7 @@ def _link(judged: Judged) -> Finding | None:
     elif judged.fate is Fate.GONE:
         message = f"there is no {target}"
         fix = "remove this line" if judged.leads else "leave the words without the link"
-    elif judged.fate is Fate.ELSEWHERE:
+    elif judged.fate in {Fate.ELSEWHERE, Fate.AWAY}:
         message = f"there is no {target} in the memory folder"
     elif judged.fate is Fate.SUPERSEDED and topic:
         kind = Kind.SUPERSEDED_LINK

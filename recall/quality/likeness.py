@@ -33,7 +33,8 @@ class _Said(NamedTuple):
 def likeness_findings(contents: Contents) -> Iterator[Finding]:
     """Files of a folder that cannot be told apart or say the same."""
     yield from _by_case(contents)
-    standing = [file for file in contents.files if not file.topic.superseded_by]
+    files = sorted(contents.files, key=lambda file: file.topic.path)
+    standing = [file for file in files if not file.topic.superseded_by]
     yield from _by_title(standing)
     copies = _same([_Said(file, file.topic.body) for file in standing])
     for first, again in copies:
@@ -58,7 +59,6 @@ def _by_case(contents: Contents) -> Iterator[Finding]:
 def _by_title(files: Iterable[TopicFile]) -> Iterator[Finding]:
     """Topics with one title; those that are called after their kind or file have none of their own."""
     titled = [file for file in files if file.front.first("name") or file.front.first("title")]
-    titled.sort(key=lambda file: file.topic.path)
     for first, *others in _grouped(titled, lambda file: folded(file.topic.title)):
         for file in others:
             message = f"has the title of {first.topic.path}; a link by that title may mean either"

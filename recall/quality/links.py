@@ -5,12 +5,12 @@ Sources: data-oddities.md 28 to 41, deviations V4 (what an index has no room for
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import PurePosixPath
 
 from recall.quality.names import Names
-from recall.quality.reading import Contents, inside
+from recall.quality.reading import Contents, inside, is_for_people
 from recall.store.capacity import INDEX_CAPS, Size, size_of
 from recall.store.index_file import generated
 from recall.store.index_lines import CURATED, topic_line
@@ -21,7 +21,8 @@ from recall.text.patterns import pattern
 
 _WORD = pattern(r"[^\W_][\w./-]*")
 _PATH = pattern(r"(?:[^\s/]+/)+[^\s/]*|[^\s/]+\.[A-Za-z][A-Za-z0-9]{0,4}")
-_NO_MEMORIES = frozenset({"readme.md"})  # they tell people about the folder
+_CODE = pattern(r"(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)|<!--.*?-->")
+_FEW = 3  # dead links; in a small index they may well be most of all
 
 
 class Fate(Enum):
@@ -33,6 +34,7 @@ class Fate(Enum):
     MOVED = auto()
     GONE = auto()
     ELSEWHERE = auto()  # into a folder that the memory does not have: perhaps a path of the project
+    AWAY = auto()  # like most others: perhaps a part of the folder is missing here, which takes no line away
     UNWRITTEN = auto()  # a [[name]] among other words; hosts let models write such before there is a topic
 
 
@@ -62,11 +64,22 @@ def judged_links(contents: Contents, names: Names) -> list[Judged]:
     topics = {file.topic.path: file.topic for file in contents.files}
     folders = _folders([*topics, *(skip.path for skip in contents.skipped)])
     judge = _Judge(contents, names, topics, folders)
-    return [
+    found = [
         judge.judged(number, link, leads=line.leads and at == 0)
         for number, line in enumerate(lines_of(contents.index.text), 1)
         for at, link in enumerate(line.links)
+        if not _is_example(line.text, link)
     ]
+    gone = sum(judged.fate is Fate.GONE for judged in found)
+    if gone <= _FEW or gone * 2 <= len(found):
+        return found
+    return [replace(judged, fate=Fate.AWAY) if judged.fate is Fate.GONE else judged for judged in found]
+
+
+def _is_example(line: str, link: Link) -> bool:
+    """Whether a link is none but shows how one is written: it stands in code or a comment, or is an empty `[[ ]]`."""
+    is_blank = link.is_wiki and not link.title.strip()
+    return is_blank or any(span.start() < link.start and link.end <= span.end() for span in _CODE.finditer(line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +146,7 @@ def orphans_of(contents: Contents, links: Iterable[Judged]) -> Orphans:
     missing = [
         topic
         for topic in contents.standing
-        if topic.path not in reached and not _is_named(topic.path, named) and not _tells_people(topic.path)
+        if topic.path not in reached and not _is_named(topic.path, named) and not is_for_people(topic.path)
     ]
     if contents.folder.index is IndexMode.GENERATED:
         listed = {line.owner for line in lines_of(generated(contents.standing, text))}
@@ -153,13 +166,10 @@ def _is_named(path: str, words: set[str]) -> bool:
     return path in words or pure.name in words or (is_slug and pure.stem in words)
 
 
-def _tells_people(path: str) -> bool:
-    return PurePosixPath(path).name.lower() in _NO_MEMORIES
-
-
 def _housed(missing: Iterable[Topic], text: str) -> Orphans:
     """Housed are as many as leave the index below the level at which it is called nearly full."""
     size = size_of(text)
+    size = Size(size.lines + 1, size.chars + 1, size.bytes)  # a blank line may come between
     housed: list[Topic] = []
     homeless: list[Topic] = []
     for topic in missing:

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from recall.errors import TopicError
@@ -153,3 +153,8 @@ def inside(target: str, root: Path) -> str:
     if not place.startswith(base + os.sep):
         return ""
     return place[len(base) + 1 :].replace(os.sep, "/")
+
+
+def is_for_people(path: str) -> bool:
+    """Whether a file tells people about its folder, and needs no header and no line in the index."""
+    return PurePosixPath(path).name.lower() == "readme.md"

@@ -8,7 +8,7 @@ from typing import Final
 
 from recall.quality.findings import Finding, Kind, Severity
 from recall.quality.names import Names
-from recall.quality.reading import Contents, TopicFile
+from recall.quality.reading import Contents, TopicFile, is_for_people
 from recall.store.capacity import INDEX_NAME, Level, Occupancy, Unit, topic_reminder
 from recall.store.journal import TRASH
 from recall.store.scan import Reason
@@ -54,7 +54,8 @@ def _file(file: TopicFile, names: Names) -> Iterator[Finding]:
     reminder = topic_reminder(file.text)
     if reminder and reminder.occupancy and reminder.occupancy.level is Level.OVER:
         yield _too_large(path, file.text, reminder.occupancy)
-    yield from _header(file, reminder.description if reminder else None)
+    if not is_for_people(path):
+        yield from _header(file, reminder.description if reminder else None)
     yield from _wiki_links(file, names)
     yield from _successor(file, names)
 
