@@ -83,10 +83,9 @@ def _checked(folder: Folder, max_file_bytes: int, *, fix: bool) -> Checked:
     if fix:
         try:
             mended = mend(folder, max_file_bytes=max_file_bytes)
-            notes = (*mended.plan.notes, *(mended.run.notes if mended.run else ()))
-            done = [f"{item.id}: {item.text}" for item in mended.plan.items] if mended.run else []
-            run = mended.run.id if mended.run else ""
-            return Checked(folder, len(mended.contents.files), mended.findings, done, run, "; ".join(notes))
+            done = [f"{one.path}:{one.line}: {one.message}" for one in mended.mended]
+            counts = len(mended.contents.files)
+            return Checked(folder, counts, mended.findings, done, mended.run, "; ".join(mended.notes))
         except (RecallError, OSError) as error:  # what is wrong is said all the same
             note = f"could not be mended: {error}"
     contents = read_contents(folder, max_file_bytes=max_file_bytes)

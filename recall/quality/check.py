@@ -55,7 +55,7 @@ def fixes(contents: Contents, findings: Sequence[Finding]) -> Plan:
     Returns:
         A plan of the kind `check`; an empty one when there is nothing to do, or when MEMORY.md cannot be written.
     """
-    items = tuple(Item(finding.path, finding.fix) for finding in findings if finding.fix)
+    items = tuple(Item(f"{one.path}:{one.line}", f"{one.message}: {one.fix}") for one in findings if one.fix)
     if not items:
         return Plan("check", ())
     try:

@@ -27,6 +27,7 @@ from recall.text import secrets
 _NAMED: Final = 5
 _MAKE: Final = "make it from the topics"
 _GIVE_LINE: Final = "give it a line"
+_BARE: Final = "leave the words without the link"
 
 
 def index_findings(contents: Contents, links: Sequence[Judged], orphans: Orphans) -> Iterator[Finding]:
@@ -53,7 +54,7 @@ def index_findings(contents: Contents, links: Sequence[Judged], orphans: Orphans
     repeated = repeated_lines(lines)
     yield from (_repeated(number, first) for number, first in repeated.items())
     yield from _linked_twice(lines, repeated)
-    yield from (finding for judged in links if (finding := _link(judged)))
+    yield from (finding for judged in links if (finding := _link(judged, mode)))
     if away := sum(judged.fate is Fate.AWAY for judged in links):
         message = (
             f"{away:,} of {len(links):,} links lead to nothing: perhaps a part of the folder is missing here, so that "
@@ -133,16 +134,16 @@ def _linked_twice(lines: Sequence[Line], repeated: Iterable[int]) -> Iterator[Fi
             yield _of_index(Kind.REPEATED_LINK, Severity.NOTE, message, line=number)
 
 
-def _link(judged: Judged) -> Finding | None:
-    """What is wrong with a link."""
+def _link(judged: Judged, mode: IndexMode) -> Finding | None:
+    """What is wrong with a link; where the index is made anew each time, what is written by hand is not mended."""
     target, topic = judged.link.target, judged.topic
     kind, severity, fix = Kind.DEAD_LINK, Severity.WARNING, ""
     if judged.fate is Fate.MOVED and topic:
         message = f"there is no {target}; it is likely {topic.path} now"
-        fix = f"lead the link to {topic.path}"
+        fix = f"lead the link to {topic.path}" if judged.leads or mode is IndexMode.CURATED else ""
     elif judged.fate is Fate.GONE:
         message = f"there is no {target}"
-        fix = "remove this line" if judged.leads else "leave the words without the link"
+        fix = "remove this line" if judged.leads else _BARE if mode is IndexMode.CURATED else ""
     elif judged.fate in {Fate.ELSEWHERE, Fate.AWAY}:
         message = f"there is no {target} in the memory folder"
     elif judged.fate is Fate.SUPERSEDED and topic:

@@ -14,14 +14,16 @@ from recall.quality.reading import Contents, inside, is_for_people
 from recall.store.capacity import INDEX_CAPS, Size, size_of
 from recall.store.index_file import generated
 from recall.store.index_lines import CURATED, topic_line
-from recall.store.index_links import Link, lines_of
+from recall.store.index_links import Line, Link, lines_of
 from recall.store.plan import IndexMode
 from recall.store.topics import Topic
 from recall.text.patterns import pattern
 
 _WORD = pattern(r"[^\W_][\w./-]*")
 _PATH = pattern(r"(?:[^\s/]+/)+[^\s/]*|[^\s/]+\.[A-Za-z][A-Za-z0-9]{0,4}")
-_CODE = pattern(r"(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)|<!--.*?-->")
+_CODE = pattern(  # marks and comments have a longest length to keep the search linear
+    r"(?<!`)(?P<ticks>`{1,8})(?!`).*?(?<!`)(?P=ticks)(?!`)|<!--.{0,2000}?-->"
+)
 _FEW = 3  # dead links; in a small index they may well be most of all
 
 
@@ -67,8 +69,7 @@ def judged_links(contents: Contents, names: Names) -> list[Judged]:
     found = [
         judge.judged(number, link, leads=line.leads and at == 0)
         for number, line in enumerate(lines_of(contents.index.text), 1)
-        for at, link in enumerate(line.links)
-        if not _is_example(line.text, link)
+        for at, link in _meant(line)
     ]
     gone = sum(judged.fate is Fate.GONE for judged in found)
     if gone <= _FEW or gone * 2 <= len(found):
@@ -76,10 +77,14 @@ def judged_links(contents: Contents, names: Names) -> list[Judged]:
     return [replace(judged, fate=Fate.AWAY) if judged.fate is Fate.GONE else judged for judged in found]
 
 
-def _is_example(line: str, link: Link) -> bool:
-    """Whether a link is none but shows how one is written: it stands in code or a comment, or is an empty `[[ ]]`."""
-    is_blank = link.is_wiki and not link.title.strip()
-    return is_blank or any(span.start() < link.start and link.end <= span.end() for span in _CODE.finditer(line))
+def _meant(line: Line) -> Iterator[tuple[int, Link]]:
+    """The links of a line with their numbers; those in code or a comment, and `[[ ]]`, show how one is written."""
+    if not line.links:
+        return
+    text = _CODE.sub(lambda match: " " * len(match[0]), line.text)
+    for at, link in enumerate(line.links):
+        if text[link.start] == "[" and not (link.is_wiki and not link.title.strip()):
+            yield at, link
 
 
 @dataclass(frozen=True, slots=True)

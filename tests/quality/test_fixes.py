@@ -22,7 +22,8 @@ Look = Callable[..., Looked]
 NOW = 1_780_000_000.0
 
 WRONG = {
-    "MEMORY.md": "\ufeff# Mine\r\n\r\n- [A](a.md) — a\r\n- [Gone](gone.md) — x\r\n- [A](a.md) — a\r\n- [M](m.md)\r\n\r\nBye\r\n",
+    "MEMORY.md": "\ufeff# Mine\r\n\r\n- [A](a.md) — a\r\n- [Gone](gone.md) — x\r\n- [A](a.md) — a\r\n- [M](m.md)\r\n"
+    "\r\nBye\r\n",
     "a.md": topic("1."),
     "new/m.md": topic("2."),
     "lost.md": topic("3.", name="Lost"),
@@ -55,12 +56,11 @@ def test_what_was_mended_is_said_and_can_be_undone_byte_for_byte(looked: Look, r
     before = contents(root)
     folder = Folder(root)
     done = mend(folder, max_file_bytes=MAX_BYTES, clock=lambda: NOW)
-    assert sorted(item.text for item in done.plan.items) == [
-        "give it a line", "lead the link to new/m.md", "remove this line", "remove this line",
+    assert [(finding.line, finding.kind) for finding in done.mended] == [
+        (4, Kind.DEAD_LINK), (5, Kind.REPEATED_LINE), (6, Kind.DEAD_LINK), (1, Kind.ORPHAN),
     ]  # fmt: skip
-    assert done.run is not None
     assert done.findings == ()
-    apply(restoring([folder], done.run.id), now=NOW + 1, upkeep=bring_in_step)
+    apply(restoring([folder], done.run), now=NOW + 1, upkeep=bring_in_step)
     assert contents(root) == before
 
 
@@ -68,16 +68,15 @@ def test_mending_twice_changes_nothing_more(looked: Look, root: Path) -> None:
     looked(WRONG)
     mended(root)
     again = mend(Folder(root), max_file_bytes=MAX_BYTES, clock=lambda: NOW + 1)
-    assert again.run is None
-    assert not again.plan
+    assert (again.run, again.mended) == ("", ())
     assert (root / "MEMORY.md").read_bytes().decode() == MENDED
 
 
 def test_a_folder_with_nothing_to_mend_is_not_even_written_to(looked: Look, root: Path) -> None:
     looked({"MEMORY.md": "- [A](a.md) — a\n", "a.md": "no header\n"})
-    names = sorted(os.listdir(root))
+    names = sorted(root.iterdir())
     assert mended(root) == "- [A](a.md) — a\n"
-    assert sorted(os.listdir(root)) == names
+    assert sorted(root.iterdir()) == names
 
 
 def test_an_index_that_changed_meanwhile_is_not_overwritten(looked: Look, root: Path) -> None:
@@ -118,6 +117,15 @@ def test_a_generated_index_is_made_anew_with_what_was_written_by_hand(looked: Lo
     assert "gone.md" not in text
     assert all(f"]({path})" in text for path in ("a.md", "new/m.md", "lost.md"))
     assert looked({}, IndexMode.GENERATED).findings == []
+
+
+def test_what_a_rebuilt_index_keeps_wrong_is_not_said_to_be_mended(looked: Look, root: Path) -> None:
+    """A sentence with a dead link is its author's; the index is made anew around it."""
+    looked({**WRONG, "MEMORY.md": "See [it](gone.md).\n\n- [A](a.md) — a\n"})
+    folder = Folder(root, index=IndexMode.GENERATED)
+    done = mend(folder, max_file_bytes=MAX_BYTES, clock=lambda: NOW)
+    assert [finding.kind for finding in done.mended] == [Kind.ORPHAN, Kind.ORPHAN]
+    assert [(finding.kind, finding.fix) for finding in done.findings] == [(Kind.DEAD_LINK, "")]
 
 
 def test_a_generated_index_that_has_no_room_for_all_is_sound(looked: Look, root: Path) -> None:

@@ -102,7 +102,8 @@ def test_what_the_scan_skips_is_told_with_its_reason_but_for_what_lies_there_on_
     "link",
     [
         "feedback_run_it.md", "feedback_run_it", "feedback-run-it", "run-it", "Run It Yourself", "run it yourself",
-        "sub/feedback_run_it", "user:run-it", "2026-03-01", "feedback_run_it#part", "run-it|this one", "FEEDBACK_RUN_IT",
+        "sub/feedback_run_it", "user:run-it", "2026-03-01", "feedback_run_it#part", "run-it|this one",
+        "FEEDBACK_RUN_IT",
     ],
 )  # fmt: skip
 def test_a_wiki_link_may_mean_a_path_a_file_or_a_title_however_spaced(looked: Look, link: str) -> None:
