@@ -57,6 +57,22 @@ def test_a_finding_is_one_line_that_tools_can_read_and_a_warning_is_exit_code_1(
     assert said[3] == "4 topics: 3 warnings"
 
 
+def test_what_an_index_of_238_lines_loses_is_named_and_compaction_offered(
+    run: Run, written: Written, tmp_path: Path
+) -> None:
+    """Complaint H44: past 200 lines entries vanish, the newest first."""
+    header = "---\nname: {0}\ndescription: b\ntype: user\n---\nRule {0}.\n"
+    topics = {f"rule_{number:03}.md": header.format(number) for number in range(1, 239)}
+    lines = "".join(f"- [Rule {number}](rule_{number:03}.md) — hook {number}\n" for number in range(1, 239))
+    result = run("check", "--root", written(tmp_path / "full", {"MEMORY.md": lines, **topics}))
+    assert result.exit_code == 1
+    told, count = result.stdout.splitlines()
+    assert "MEMORY.md:201: error: " in told
+    assert "38 are not, from line 201 on, beginning with: - [Rule 201](rule_201.md) — hook 201" in told
+    assert "below 140 lines" in told
+    assert count == "238 topics: 1 error"
+
+
 def test_files_below_the_working_directory_are_named_from_there(
     run: Run, memory: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

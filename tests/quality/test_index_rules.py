@@ -234,6 +234,9 @@ def test_most_links_dead_means_that_a_part_is_missing_and_no_line_is_taken_away(
     assert len([finding for finding in found.of(Kind.DEAD_LINK) if finding.severity is Severity.WARNING]) == 5
     assert "5 of 6 links lead to nothing" in found.of(Kind.DEAD_LINK)[0].message
     assert not found.plan
+    few = looked({"MEMORY.md": text.replace("- [4](gone4.md) — a rule\n", "- [A](a.md)\n").replace("gone3", "a")})
+    assert len([finding for finding in few.of(Kind.DEAD_LINK) if finding.fix]) == 3
+    assert looked({"MEMORY.md": text}, IndexMode.GENERATED).after == "- [project](a.md) — When it matters."
 
 
 def test_a_dead_link_into_a_folder_that_the_memory_lacks_stays(looked: Look) -> None:
