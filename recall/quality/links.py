@@ -72,7 +72,7 @@ def judged_links(contents: Contents, names: Names) -> list[Judged]:
         for at, link in _meant(line)
     ]
     gone = sum(judged.fate is Fate.GONE for judged in found)
-    if gone <= _FEW or gone * 2 <= len(found):
+    if gone <= _FEW or gone * 2 <= len(found) or contents.folder.index is IndexMode.GENERATED:
         return found
     return [replace(judged, fate=Fate.AWAY) if judged.fate is Fate.GONE else judged for judged in found]
 
