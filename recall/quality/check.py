@@ -10,7 +10,7 @@ from recall.errors import UnsafePathError
 from recall.quality.findings import Finding, Kind, Severity
 from recall.quality.index_rules import index_findings, repeated_lines
 from recall.quality.likeness import likeness_findings
-from recall.quality.links import Fate, Judged, Orphans, judged_links, orphans_of
+from recall.quality.links import Fate, Judged, Orphans, dropped_targets, judged_links, orphans_of
 from recall.quality.names import Names
 from recall.quality.reading import Contents
 from recall.quality.topic_rules import topic_findings
@@ -90,10 +90,4 @@ def _mended(contents: Contents, before: str) -> str:
     text = "".join(line.text for number, line in enumerate(lines, 1) if number not in repeated)
     moved = {judged.link.target: judged.topic for judged in links if judged.fate is Fate.MOVED and judged.topic}
     put = [Put(topic, replace(topic, path=target)) for target, topic in moved.items()]
-    return curated(text, put=[*put, *map(Put, orphans.housed)], gone=_gone(links))
-
-
-def _gone(links: Sequence[Judged]) -> set[str]:
-    """Targets whose lines go; one that is superseded stays where it is linked among other words, which need it."""
-    needed = {judged.link.target for judged in links if judged.fate is Fate.SUPERSEDED and not judged.leads}
-    return {judged.link.target for judged in links if judged.fate in {Fate.GONE, Fate.SUPERSEDED}} - needed
+    return curated(text, put=[*put, *map(Put, orphans.housed)], gone=dropped_targets(links))

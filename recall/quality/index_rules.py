@@ -3,11 +3,11 @@
 Sources: seed 001 (capacity governance), wave.md W-CAP-01 to -05, complaints.md 44, data-oddities.md 28 to 41.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from recall.quality.findings import Finding, Kind, Severity
-from recall.quality.links import Fate, Judged, Orphans
+from recall.quality.links import Fate, Judged, Orphans, dropped_targets
 from recall.quality.reading import Contents
 from recall.store.capacity import (
     ADVISED_CHARS,
@@ -54,7 +54,8 @@ def index_findings(contents: Contents, links: Sequence[Judged], orphans: Orphans
     repeated = repeated_lines(lines)
     yield from (_repeated(number, first) for number, first in repeated.items())
     yield from _linked_twice(lines, repeated)
-    yield from (finding for judged in links if (finding := _link(judged, mode)))
+    dropped = dropped_targets(links)
+    yield from (finding for judged in links if (finding := _link(judged, mode, dropped)))
     if away := sum(judged.fate is Fate.AWAY for judged in links):
         message = (
             f"{away:,} of {len(links):,} links lead to nothing: perhaps a part of the folder is missing here, so that "
@@ -134,7 +135,7 @@ def _linked_twice(lines: Sequence[Line], repeated: Iterable[int]) -> Iterator[Fi
             yield _of_index(Kind.REPEATED_LINK, Severity.NOTE, message, line=number)
 
 
-def _link(judged: Judged, mode: IndexMode) -> Finding | None:
+def _link(judged: Judged, mode: IndexMode, dropped: Collection[str]) -> Finding | None:
     """What is wrong with a link; where the index is made anew each time, what is written by hand is not mended."""
     target, topic = judged.link.target, judged.topic
     kind, severity, fix = Kind.DEAD_LINK, Severity.WARNING, ""
@@ -149,7 +150,7 @@ def _link(judged: Judged, mode: IndexMode) -> Finding | None:
     elif judged.fate is Fate.SUPERSEDED and topic:
         kind = Kind.SUPERSEDED_LINK
         message = f"{target} holds no more; see {topic.superseded_by}"
-        fix = "remove this line" if judged.leads else ""
+        fix = "remove this line" if judged.leads and target in dropped else ""
     elif judged.fate is Fate.OUTSIDE:
         kind, severity = Kind.OUTSIDE_LINK, Severity.NOTE
         message = f"{target} lies outside the memory folder; recall does not follow it"

@@ -77,6 +77,13 @@ def judged_links(contents: Contents, names: Names) -> list[Judged]:
     return [replace(judged, fate=Fate.AWAY) if judged.fate is Fate.GONE else judged for judged in found]
 
 
+def dropped_targets(links: Iterable[Judged]) -> set[str]:
+    """Targets whose lines may go; one that is superseded stays where a sentence links it too, which needs it."""
+    found = list(links)
+    needed = {judged.link.target for judged in found if judged.fate is Fate.SUPERSEDED and not judged.leads}
+    return {judged.link.target for judged in found if judged.fate in {Fate.GONE, Fate.SUPERSEDED}} - needed
+
+
 def _meant(line: Line) -> Iterator[tuple[int, Link]]:
     """The links of a line with their numbers; those in code or a comment, and `[[ ]]`, show how one is written."""
     if not line.links:

@@ -121,11 +121,11 @@ def test_a_generated_index_is_made_anew_with_what_was_written_by_hand(looked: Lo
 
 def test_what_a_rebuilt_index_keeps_wrong_is_not_said_to_be_mended(looked: Look, root: Path) -> None:
     """A sentence with a dead link is its author's; the index is made anew around it."""
-    looked({**WRONG, "MEMORY.md": "See [it](gone.md).\n\n- [A](a.md) — a\n"})
+    looked({**WRONG, "MEMORY.md": "### [It](gone.md)\n\nSee [it](gone.md).\n\n- [A](a.md) — a\n"})
     folder = Folder(root, index=IndexMode.GENERATED)
     done = mend(folder, max_file_bytes=MAX_BYTES, clock=lambda: NOW)
     assert [finding.kind for finding in done.mended] == [Kind.ORPHAN, Kind.ORPHAN]
-    assert [(finding.kind, finding.fix) for finding in done.findings] == [(Kind.DEAD_LINK, "")]
+    assert [(finding.kind, finding.line) for finding in done.findings] == [(Kind.DEAD_LINK, 1), (Kind.DEAD_LINK, 3)]
 
 
 def test_a_generated_index_that_has_no_room_for_all_is_sound(looked: Look, root: Path) -> None:

@@ -107,8 +107,8 @@ def test_brackets_that_are_no_links_are_none(looked: Look) -> None:
 def test_a_link_out_of_the_folder_is_a_note_and_is_not_followed(looked: Look, root: Path) -> None:
     (root.parent / "outside.md").write_text("x", encoding="utf-8")
     text = "- [O](../outside.md)\n- [N](../../nothing.md)\n- [E](/etc/passwd)\n- [H](~/x.md)\n- [D](C:/x.md)\n"
-    found = looked({"MEMORY.md": text})
-    assert found.places(Kind.OUTSIDE_LINK) == [("MEMORY.md", number) for number in range(1, 6)]
+    found = looked({"MEMORY.md": f"{text}- [B](../memory-2/x.md)\n"})
+    assert found.places(Kind.OUTSIDE_LINK) == [("MEMORY.md", number) for number in range(1, 7)]
     assert {finding.severity for finding in found.findings} == {Severity.NOTE}
     assert not found.plan
 
@@ -147,6 +147,9 @@ def test_a_superseded_topic_that_a_sentence_speaks_of_keeps_its_link(looked: Loo
         }
     )
     assert [finding.fix for finding in found.findings] == [""]
+    also = looked({"MEMORY.md": "- [Old](old.md) — a\n- [New](new.md) — was [old](old.md), not [gone](gone.md)\n"})
+    assert [finding.fix for finding in also.of(Kind.SUPERSEDED_LINK)] == ["", ""]
+    assert also.after == "- [Old](old.md) — a\n- [New](new.md) — was [old](old.md), not gone\n"
 
 
 def test_a_line_that_is_there_twice_goes_once(looked: Look) -> None:
