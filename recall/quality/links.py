@@ -179,7 +179,7 @@ def _is_named(path: str, words: set[str]) -> bool:
 
 
 def _housed(missing: Iterable[Topic], text: str) -> Orphans:
-    """Housed are as many as leave the index below the level at which it is called nearly full."""
+    """Housed are as many as leave the index as full as one is made (`build_missing`)."""
     size = size_of(text)
     size = Size(size.lines + 1, size.chars + 1, size.bytes)  # a blank line may come between
     housed: list[Topic] = []
@@ -187,7 +187,7 @@ def _housed(missing: Iterable[Topic], text: str) -> Orphans:
     for topic in missing:
         line = topic_line(topic, CURATED)
         larger = Size(size.lines + 1, size.chars + len(line or "") + 1, size.bytes)
-        if line is None or any(found * 5 >= cap * 4 for _, found, cap in larger.measured(INDEX_CAPS)):
+        if line is None or any(found > cap for _, found, cap in larger.measured(INDEX_CAPS.target)):
             homeless.append(topic)
         else:
             housed.append(topic)

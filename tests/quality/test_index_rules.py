@@ -188,14 +188,14 @@ def test_a_common_word_does_not_name_a_topic(looked: Look) -> None:
 
 def test_orphans_that_there_is_no_room_for_are_one_note(looked: Look) -> None:
     files = {f"t{number:03}.md": topic(f"Fact {number}.") for number in range(20)}
-    found = looked({"MEMORY.md": "- x\n" * 150, **files})
+    found = looked({"MEMORY.md": "- x\n" * 130, **files})
     housed = [finding for finding in found.of(Kind.ORPHAN) if finding.fix]
     (note,) = [finding for finding in found.of(Kind.ORPHAN) if not finding.fix]
-    assert len(housed) == 8
+    assert len(housed) == 9
     assert note.severity is Severity.NOTE
-    assert "12 topics have no line" in note.message
-    assert "and 7 more" in note.message
-    assert len(found.after.splitlines()) == 159
+    assert "11 topics have no line" in note.message
+    assert "and 6 more" in note.message
+    assert len(found.after.splitlines()) == 140
     assert looked({"MEMORY.md": found.after}).of(Kind.INDEX_FULL) == []
 
 
