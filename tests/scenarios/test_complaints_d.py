@@ -148,7 +148,7 @@ def test_d28_two_sessions_that_add_at_once_lose_no_line_of_the_index(root: Path,
         for name in ("left", "right")
     ]
     for session in sessions:
-        assert (session.communicate(timeout=LONG_S * 2)[1], session.returncode) == ("", 0)
+        assert (session.communicate(timeout=LONG_S * 5)[1], session.returncode) == ("", 0)
     lines = (root / "MEMORY.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 100
     assert all(
