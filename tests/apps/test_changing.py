@@ -6,14 +6,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from recall.apps import plans
 from recall.apps.changing import ORIGINS
 from recall.lifecycle.remember import Origin
+from recall.store.plan import Run as Done
 from tests.apps.conftest import TOPICS
 
 Run = Callable[..., Result]
@@ -262,6 +265,31 @@ def test_nothing_to_restore_is_said(on_memory: Run, data: Data) -> None:
     assert on_memory("restore", "--list").stdout == "nothing can be restored\n"
     assert data("restore", "--list") == {"runs": []}
     assert on_memory("restore").exit_code == 1
+
+
+def test_long_lists_and_texts_are_cut_for_people_and_whole_for_programs(
+    on_memory: Run, data: Data, memory: Path
+) -> None:
+    long = "word " * 100
+    (memory / "many.md").write_text(f"{long}\n\nsecond\n\nthird\n\nfourth\n", encoding="utf-8")
+    shown = on_memory("delete", "many").stdout.splitlines()
+    assert (len(shown[0]), shown[0][-1]) == (len("many.md:0  ") + 161, "…")
+    assert data("delete", "many", "--yes")["items"][0]["text"] == long.strip()
+    assert "delete  many.md:0, many.md:1, many.md:2 and 1 more  " in on_memory("restore", "--list").stdout
+    assert len(data("restore", "--list")["runs"][0]["items"]) == 4
+
+
+def test_a_file_that_was_left_alone_is_named() -> None:
+    done = Done("run-1", "forget", 0.0, paths=("a.md",), skipped=("b\x1b.md",), notes=("so it is",))
+    lines = [line.plain for line in plans.run(done, restorable=True)]
+    assert lines == [
+        "forget: 1 file changed; `recall restore run-1` undoes it",
+        "  b .md was changed by somebody else at this moment, and left alone",
+        "  so it is",
+    ]
+    assert plans.run_data(done, restorable=False)["skipped"] == ["b\x1b.md"]
+    assert plans.run_data(replace(done, time=float("inf")), restorable=False)["time"] is None
+    assert list(plans.run(Done("", "forget", 0.0), restorable=True)) == []
 
 
 # --- edit
