@@ -14,6 +14,7 @@ import click
 
 from recall import __version__
 from recall.apps import changing
+from recall.apps.check import check_command
 from recall.apps.console import Commands, emit, progress, quiet, show
 from recall.apps.options import (
     FOLDER,
@@ -374,6 +375,9 @@ def hook(event: str, no_start: bool, **given: str | float | None) -> None:
 
     words = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
     hooks.main([event, *words, *(["--no-start"] if no_start else [])])
+
+
+cli.add_command(check_command, "check")
 
 
 def main() -> None:

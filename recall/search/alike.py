@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Final
 
 from recall.index.base import Vector
-from recall.search.phrases import running
+from recall.search.phrases import runs
 from recall.search.types import Hit
-from recall.store.topics import Scope
+from recall.store.topics import Scope, Topic
 from recall.text.facts import may_be_one
-from recall.text.scripts import CJK, kinds
+from recall.text.tokens import normalise
 
 _NEAR: Final = 0.75
 _SHORT: Final = 16  # different words of a note that states one fact
@@ -54,14 +54,11 @@ class _Note:
     vector: Vector | None
 
     @cached_property
-    def running(self) -> str:
-        topic = self.hit.topic
-        return running(f"{topic.title}\n{topic.description}\n{topic.body}")
-
-    @cached_property
     def words(self) -> tuple[str, ...]:
         """In the order of the text, fillers and plurals apart; of CJK the characters."""
-        return tuple(word for word in map(_singular, _pieces(self.running)) if word not in _FILLERS)
+        topic = self.hit.topic
+        pieces = _pieces(f"{topic.title}\n{topic.description}\n{topic.body}")
+        return tuple(word for word in map(_singular, pieces) if word not in _FILLERS)
 
     @cached_property
     def different(self) -> frozenset[str]:
@@ -77,7 +74,8 @@ def apart(hits: Sequence[Hit], vectors: Sequence[Vector | None]) -> Apart:
     """Sets aside what a better hit, or a fuller one that is near it, says as well.
 
     Of two that are near each other, one of which says all that the other does, the fuller one is shown in the place of
-    the better; of two that say the same the better one, or that of the project where both scopes have it.
+    the better, unless a newer fact has superseded it; of two that say the same the better one, or that of the project
+    where both scopes have it.
 
     Args:
         hits: best first.
@@ -94,10 +92,10 @@ def apart(hits: Sequence[Hit], vectors: Sequence[Vector | None]) -> Apart:
             first.append(note)
             continue
         told, tells = _repeats(note, other), _repeats(other, note)
-        if tells and (not told or _is_of_user_only(other, note)):
+        if tells and (not told or _is_of_user_only(other, note)) and not note.hit.topic.superseded_by:
             first[at] = note
             repeated.append(other.hit)
-            like = {name: hit.topic.id if name == other.hit.topic.id else of for name, of in like.items()}
+            like = {name: hit.topic.id if of == other.hit.topic.id else of for name, of in like.items()}
             like[other.hit.topic.id] = hit.topic.id
             continue
         like[hit.topic.id] = other.hit.topic.id
@@ -111,17 +109,23 @@ def apart(hits: Sequence[Hit], vectors: Sequence[Vector | None]) -> Apart:
 
 def _near(note: _Note, other: _Note) -> bool:
     """Whether one repeats the other, or both are short and may well mean the same."""
-    if note.running == other.running:
+    if _is_copy(note.hit.topic, other.hit.topic):
         return True
     if note.vector is None or other.vector is None or float(note.vector @ other.vector) < _NEAR:
         return False
-    if not may_be_one(note.stated, other.stated):
-        return False
-    if _repeats(note, other) or _repeats(other, note):
-        return True
-    short = max(len(note.different), len(other.different)) <= _SHORT
+    may_mean_the_same = _repeats(note, other) or _repeats(other, note) or _are_one_fact(note, other)
+    return may_mean_the_same and may_be_one(note.stated, other.stated)
+
+
+def _is_copy(topic: Topic, other: Topic) -> bool:
+    same_head = (topic.title, topic.description) == (other.title, other.description)
+    return topic.body == other.body and same_head
+
+
+def _are_one_fact(note: _Note, other: _Note) -> bool:
+    """Whether both are short, and neither turns the words of the other round."""
     turned = note.different == other.different and bool(note.different & _ORDERING)
-    return short and not turned
+    return max(len(note.different), len(other.different)) <= _SHORT and not turned
 
 
 def _repeats(note: _Note, other: _Note) -> bool:
@@ -134,9 +138,9 @@ def _is_of_user_only(other: _Note, note: _Note) -> bool:
     return other.hit.topic.scope is Scope.USER and note.hit.topic.scope is Scope.PROJECT
 
 
-def _pieces(running_text: str) -> Iterable[str]:
-    for word in running_text.split():
-        yield from word if kinds(word[0]) == CJK else (word,)
+def _pieces(text: str) -> Iterable[str]:
+    for run in runs(normalise(text)):
+        yield from run.text if run.is_cjk else (run.text,)
 
 
 def _singular(word: str) -> str:

@@ -13,7 +13,7 @@ from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
 from recall.search.explanation import FILTERS, Evidence, Explanation, Field, Rejected, Silence, Why, Word
 from recall.search.lexical import Shares, heuristic_points, score, word_shares
-from recall.search.phrases import Phrases, running
+from recall.search.phrases import Phrases
 from recall.search.retriever import ALL, Found, Hybrid, allowed_mask, search_heuristic
 from recall.search.types import Filter, Hit, Recall
 from recall.search.weights import BESIDE_THE_BEST, FIT_SLACK, type_bonus
@@ -182,8 +182,8 @@ def _together(hit: Hit, question: Question, shares: Sequence[Shares]) -> tuple[s
         return ()
     information = dict(zip(_words(question), shares[0].information.tolist(), strict=True))
     topic = hit.topic
-    found = Phrases.of(question.query, information).found(running(f"{topic.title}\n{topic.description}\n{topic.body}"))
-    return tuple(phrase.strip() for phrase in found)
+    found = Phrases.of(question.query, information).found(f"{topic.title}\n{topic.description}\n{topic.body}")
+    return tuple(map(" ".join, found))
 
 
 def _ordered(words: Iterator[Word]) -> tuple[Word, ...]:

@@ -34,6 +34,7 @@ class Scored:
         chunk: number of the best chunk.
         matched: how many different words of the query it holds, function words apart.
         phrases: share of what the query says in phrases that it holds (search.phrases).
+        alone: share of it in words that no better topic holds (search.texts).
     """
 
     score: float
@@ -43,6 +44,7 @@ class Scored:
     chunk: int
     matched: int
     phrases: float = 0.0
+    alone: float = 0.0
 
     def holding(self, phrases: float) -> "Scored":
         """The same once its text has been looked at."""

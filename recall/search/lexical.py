@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -72,19 +72,54 @@ def _points(snapshot: Snapshot, tokens: Sequence[str]) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """What each word of a query adds to F in one snapshot; parallel arrays, one place a word and topic that holds it.
+
+    Attributes:
+        words: numbers of the words, in the order of `text.tokens.terms`.
+        positions: of the topics.
+        shares: parts of F.
+        information: share of each word in what the query says, 1 together or all 0; the same in all snapshots.
+    """
+
+    words: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    information: NDArray[np.float64]
+
+    def held(self, positions: Sequence[int], topics: int) -> dict[int, set[int]]:
+        """Numbers of the words that each of the topics holds.
+
+        Args:
+            positions: of the topics.
+            topics: how many the snapshot has.
+        """
+        is_asked = np.zeros(topics, np.bool_)
+        is_asked[list(positions)] = True
+        here = is_asked[self.positions] & (self.shares > 0)
+        found: dict[int, set[int]] = {}
+        for word, at in zip(self.words[here].tolist(), self.positions[here].tolist(), strict=True):
+            found.setdefault(at, set()).add(word)
+        return found
+
+
+NO_WORDS: Final = Shares(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+"""Those of a query without words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Words:
     """What the words of a query say of every topic of one snapshot.
 
     Attributes:
         coverage: F of the fusion, shape (n,): BM25 over the greatest sum that the query could reach, times 1 / 0.6.
         matched: how many different words each topic holds, function words apart, shape (n,).
-        information: share of each word in what the query says, 1 together or all 0; in the order of
-            `text.tokens.terms`, the same in all snapshots.
+        shares: what each word adds.
     """
 
     coverage: NDArray[np.float64]
     matched: NDArray[np.int64]
-    information: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    shares: Shares = NO_WORDS
 
 
 def match_words(snapshots: Sequence[Snapshot], query: str) -> list[Words]:
@@ -94,27 +129,10 @@ def match_words(snapshots: Sequence[Snapshot], query: str) -> list[Words]:
         Words(
             np.bincount(found.positions, found.shares, len(snapshot)).astype(np.float64, copy=False),
             np.bincount(found.positions[is_content[found.words] & (found.shares > 0)], minlength=len(snapshot)),
-            found.information,
+            found,
         )
         for found, snapshot in zip(word_shares(snapshots, query), snapshots, strict=True)
     ]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shares:
-    """What each word of a query adds to F in one snapshot; parallel arrays, one place a word and topic that holds it.
-
-    Attributes:
-        words: numbers of the words, in the order of `text.tokens.terms`.
-        positions: of the topics.
-        shares: parts of F.
-        information: see `Words`.
-    """
-
-    words: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    information: NDArray[np.float64]
 
 
 def word_shares(snapshots: Sequence[Snapshot], query: str) -> list[Shares]:

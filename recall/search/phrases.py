@@ -4,47 +4,46 @@ Names, turns of phrase, identifiers. The index knows how often a word stands in 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 from recall.text.function_words import FUNCTION_WORDS
-from recall.text.scripts import CJK, MARK, WORD, kinds
+from recall.text.scripts import CJK, MARK, OTHER, WORD, kinds
 from recall.text.tokens import normalise
 
-_ASCII_RUN: Final = re.compile("[a-z0-9]+")
 _RUN: Final = re.compile(f"{CJK}+|[{WORD}{MARK}]+")  # in the kinds of the characters (text.scripts)
 _JOINT: Final = re.compile(r"[-_./\\:@#]+")
 _IDENTIFIER_WEIGHT: Final = 3.0
 _CJK_STOP: Final = re.compile("[\u3001-\u3003\u30fb]")  # 、 and the like, which count as CJK characters
 _CJK_LENGTH: Final = 3
+_GAP: Final = 4  # characters between two words that stand together, such as a full stop and a blank
 _MOST: Final = 128  # phrases that are looked for, those that weigh most
 _LONGEST: Final = 20_000  # characters of a topic that are looked through
 
 
-class _Run(NamedTuple):
-    """A word of normalised text, or a run of CJK characters."""
+class Run(NamedTuple):
+    """A word, or some CJK characters in a row.
 
+    Attributes:
+        text: itself.
+        start: where it begins.
+        is_cjk: which of the two.
+    """
+
+    text: str
     start: int
-    stop: int
     is_cjk: bool
 
 
-def running(text: str) -> str:
-    """The words of a text in their order, normalised, with one blank on either side of each.
-
-    A run of CJK characters stays whole, so that a phrase of either kind stands in a text when it is a part of this.
-    """
-    normalised = normalise(text[:_LONGEST])
-    if normalised.isascii():
-        return f" {' '.join(_ASCII_RUN.findall(normalised))} "
-    return f" {' '.join(normalised[run.start : run.stop] for run in _runs(normalised))} "
-
-
-def _runs(normalised: str) -> list[_Run]:
+def runs(normalised: str) -> list[Run]:
+    """The words of a normalised text in their order."""
     kind = kinds(normalised)
-    return [_Run(*run.span(), is_cjk=kind[run.start()] == CJK) for run in _RUN.finditer(kind)]
+    return [
+        Run(normalised[run.start() : run.end()], run.start(), is_cjk=kind[run.start()] == CJK)
+        for run in _RUN.finditer(kind)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,10 @@ class Phrases:
     """The phrases of a query.
 
     Attributes:
-        weights: of each phrase, as it stands in a running text: its share of what the query says.
+        weights: share of each in what the query says, by its words; a single one is a run of CJK characters.
     """
 
-    weights: Mapping[str, float]
+    weights: Mapping[tuple[str, ...], float]
 
     @classmethod
     def of(cls, query: str, information: Mapping[str, float]) -> Self:
@@ -69,52 +68,62 @@ class Phrases:
             information: share of every word of the query (`text.tokens.terms`) in what it says.
         """
         normalised = normalise(query)
-        runs = _runs(normalised)
-        weights: dict[str, float] = {}
-        for run in runs:
-            if run.is_cjk:
-                text = normalised[run.start : run.stop]
-                for at in range(len(text) - _CJK_LENGTH + 1):
-                    pairs = text[at : at + 2], text[at + 1 : at + 3]
-                    weights[text[at : at + 3]] = _mean(information, pairs)
-        for one, other in pairwise(runs):
+        found = runs(normalised)
+        weights: dict[tuple[str, ...], float] = {}
+        for text in (run.text for run in found if run.is_cjk):
+            for at in range(len(text) - _CJK_LENGTH + 1):
+                pairs = text[at : at + 2], text[at + 1 : at + 3]
+                weights[(text[at : at + 3],)] = _mean(information, pairs)
+        for one, other in pairwise(found):
             if not one.is_cjk and not other.is_cjk:
-                words = normalised[one.start : one.stop], normalised[other.start : other.stop]
-                joined = _JOINT.fullmatch(normalised, one.stop, other.start)
+                words = one.text, other.text
+                joined = _JOINT.fullmatch(normalised, one.start + len(one.text), other.start)
                 weight = _mean(information, words) * (_IDENTIFIER_WEIGHT if joined else 1.0)
-                phrase = f" {words[0]} {words[1]} "
-                weights[phrase] = max(weight, weights.get(phrase, 0.0))
+                weights[words] = max(weight, weights.get(words, 0.0))
         heaviest = sorted(weights, key=lambda phrase: -weights[phrase])[:_MOST]
         return cls({phrase: weights[phrase] for phrase in heaviest if weights[phrase] > 0})
 
-    def found(self, running_text: str) -> list[str]:
+    def found(self, text: str) -> list[tuple[str, ...]]:
         """Those that stand in the text, which weigh most first."""
-        return [phrase for phrase in self.weights if phrase in running_text]
+        normalised = normalise(text[:_LONGEST])
+        return [
+            phrase
+            for phrase in self.weights
+            if phrase[0] in normalised and (len(phrase) == 1 or _stand_together(phrase[0], phrase[1], normalised))
+        ]
 
-    def share(self, running_text: str) -> float:
+    def share(self, text: str) -> float:
         """What those that stand in the text weigh together."""
-        return sum(self.weights[phrase] for phrase in self.found(running_text))
+        return sum(self.weights[phrase] for phrase in self.found(text))
 
 
-def telling(information: Mapping[str, float]) -> dict[str, float]:
-    """The words that say what a query is about, each with its share in that; of a long query those that say most.
+def _stand_together(first: str, second: str, normalised: str) -> bool:
+    """Whether one word follows the other somewhere, with nothing but a few other characters in between."""
+    at = normalised.find(first)
+    while at >= 0:
+        stop = at + len(first)
+        start = normalised.find(second, stop + 1, stop + _GAP + len(second))
+        if start > 0 and not kinds(normalised[stop:start]).strip(OTHER):
+            around = normalised[at - 1 : at] + normalised[start + len(second) : start + len(second) + 1]
+            if not {WORD, MARK} & set(kinds(around)):
+                return True
+        at = normalised.find(first, stop)
+    return False
+
+
+def telling(words: Sequence[str], information: Sequence[float]) -> list[float]:
+    """The share of each word in what a query is about: 0 for function words, 1 together unless nothing tells.
 
     Args:
-        information: share of every word of the query (`text.tokens.terms`) in what it says.
+        words: of the query (`text.tokens.terms`).
+        information: share of each in what it says.
     """
-    words = [word for word in information if word not in FUNCTION_WORDS and not _CJK_STOP.search(word)]
-    heaviest = sorted(words, key=lambda word: -information[word])[:_MOST]
-    said = sum(information[word] for word in heaviest)
-    return {word: information[word] / said for word in heaviest} if said > 0 else {}
-
-
-def held(words: Iterable[str], running_text: str) -> set[str]:
-    """Those of the words that stand in the text."""
-    return {word for word in words if (word if _is_pair(word) else f" {word} ") in running_text}
-
-
-def _is_pair(word: str) -> bool:
-    return kinds(word) == CJK + CJK
+    told = [
+        0.0 if word in FUNCTION_WORDS or _CJK_STOP.search(word) else share
+        for word, share in zip(words, information, strict=True)
+    ]
+    whole = sum(told)
+    return [share / whole for share in told] if whole > 0 else told
 
 
 def _mean(information: Mapping[str, float], words: tuple[str, str]) -> float:

@@ -1,7 +1,7 @@
 """One query over the snapshots of all scopes: the founding heuristic, or words and meaning together."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,10 +13,10 @@ from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
 from recall.search.alike import Apart, apart
 from recall.search.current import standing_first
-from recall.search.dense import Usual, only_vector
+from recall.search.dense import Usual
 from recall.search.fusion import Scored, fuse, largest, rank_key
 from recall.search.lexical import heuristic_points, match_words
-from recall.search.phrases import Phrases, held, running, telling
+from recall.search.texts import Asked, Place, Texts
 from recall.search.types import Coverage, Filter, Hit
 from recall.search.weights import (
     A_PART_OF_ITS_OWN,
@@ -35,7 +35,7 @@ from recall.text.tokens import terms
 
 _JUDGED: Final = 5  # of the best, for whether anything fits
 _SPARE: Final = 20  # looked at beyond twice what is wanted: some do not fit
-_READ: Final = 20  # of the best, whose texts are looked through
+_READ: Final = 10  # of the best, whose texts are looked through
 _REPEATED: Final = 10  # read beyond what is wanted: some say the same
 
 ALL: Final = Filter()
@@ -143,69 +143,22 @@ class Hybrid:
         def by_rank(place: Place) -> tuple[float, float, str]:
             return rank_key(snapshots[place[0]], place[1].score, place[1].position)
 
-        texts = Texts(snapshots)
-        information = dict(zip(terms(query), matches[0].information.tolist(), strict=True))
         scored.sort(key=by_rank)
-        scored = sorted([*texts.holding(scored[:_READ], Phrases.of(query, information)), *scored[_READ:]], key=by_rank)
-        least = self.floor - FIT_SLACK_OF_ITS_OWN
-        near = [place for at, place in enumerate(scored) if at < _JUDGED or place[1].fit(usual) >= least]
-        hits = _fused_hits(texts, near[: k + _JUDGED + _REPEATED], query, telling(information), usual=usual)
-        fit = standing_first(fitting(hits, self.floor))
-        told = apart(fit, texts.vectors(fit)) if self.floor > NO_FLOOR else Apart(fit)
-        return Found(told.shown[:k], scored[0][1].score, told)
+        texts, asked = Texts(snapshots), Asked(list(terms(query)), matches)
+        scored = sorted([*texts.holding(scored[:_READ], asked.phrases(query)), *scored[_READ:]], key=by_rank)
+        scored = asked.alone(scored)
+        near = [place for at, place in enumerate(scored) if at < _JUDGED or self._is_near(place[1], usual)]
+        told, in_cjk = Apart(), is_cjk(query)
+        for depth in (k + _JUDGED, k + _JUDGED + _REPEATED):
+            fit = standing_first(fitting(_fused_hits(texts, near[:depth], usual, in_cjk=in_cjk), self.floor))
+            told = apart(fit, texts.vectors(fit)) if self.floor > NO_FLOOR else Apart(fit)
+            if not told.like:
+                break
+        return Found(standing_first(told.shown)[:k], scored[0][1].score, told)
 
-
-Place = tuple[int, Scored]
-"""Number of the snapshot, and the topic."""
-
-
-class Texts:
-    """Topics of some snapshots, each read once."""
-
-    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
-        self._snapshots = snapshots
-        self._topics: dict[tuple[int, int], Topic | None] = {}
-        self._running: dict[tuple[int, int], str] = {}
-
-    def read(self, places: Sequence[Place]) -> None:
-        """Reads what is still missing, at one go."""
-        for number, snapshot in enumerate(self._snapshots):
-            wanted = {item.position for at, item in places if at == number}
-            positions = [position for position in wanted if (number, position) not in self._topics]
-            found = snapshot.topics(positions) if positions else {}
-            self._topics.update({(number, position): found.get(position) for position in positions})
-
-    def topic(self, place: Place) -> Topic | None:
-        """The topic, which must have been read; None when it is gone by now."""
-        return self._topics[place[0], place[1].position]
-
-    def running(self, place: Place) -> str:
-        """Its words (search.phrases)."""
-        key = place[0], place[1].position
-        if key not in self._running:
-            topic = self._topics[key]
-            self._running[key] = running(f"{topic.title}\n{topic.description}\n{topic.body}") if topic else ""
-        return self._running[key]
-
-    def holding(self, places: Sequence[Place], phrases: Phrases) -> list[Place]:
-        """The same with what their phrases bring."""
-        if not phrases.weights:
-            return list(places)
-        self.read([place for place in places if place[1].matched])
-        return [
-            (place[0], place[1].holding(phrases.share(self.running(place)))) if place[1].matched else place
-            for place in places
-        ]
-
-    def vectors(self, hits: Iterable[Hit]) -> list[Vector | None]:
-        """The vector of each hit whose topic has only one."""
-        by_scope = {snapshot.scope: snapshot for snapshot in self._snapshots}
-        found: list[Vector | None] = []
-        for hit in hits:
-            snapshot = by_scope[hit.topic.scope]
-            at = snapshot.position_of(hit.topic.id)
-            found.append(None if at is None else only_vector(snapshot, at))
-        return found
+    def _is_near(self, item: Scored, usual: Usual) -> bool:
+        slack = FIT_SLACK_OF_ITS_OWN if item.alone >= A_PART_OF_ITS_OWN else FIT_SLACK
+        return item.fit(usual) >= self.floor - slack
 
 
 def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
@@ -248,45 +201,31 @@ def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
 
 def _hits(texts: Texts, chosen: Sequence[Place]) -> tuple[Hit, ...]:
     """The chosen topics; those that are gone by now are left out."""
-    texts.read(chosen)
-    found = ((place[1], texts.topic(place)) for place in chosen)
-    return tuple(Hit(topic, item.score) for item, topic in found if topic is not None)
+    return tuple(Hit(topic, place[1].score) for place, topic in texts.topics(chosen))
 
 
-def _fused_hits(
-    texts: Texts, chosen: Sequence[Place], query: str, words: Mapping[str, float], *, usual: Usual
-) -> tuple[Hit, ...]:
+def _fused_hits(texts: Texts, chosen: Sequence[Place], usual: Usual, *, in_cjk: bool) -> tuple[Hit, ...]:
     """The same with all that words and meaning say.
 
     Args:
         texts: where the topics are read.
         chosen: best first.
-        query: the words.
-        words: those that tell what it is about, with their shares.
         usual: what topics show with the query.
+        in_cjk: whether the query is.
     """
-    texts.read(chosen)
-    in_cjk, seen = is_cjk(query), set[str]()
-    hits = []
-    for place in chosen:
-        item, topic = place[1], texts.topic(place)
-        if topic is None:
-            continue
-        its_own = held(words, texts.running(place)) - seen if item.matched else set()
-        hits.append(
-            Hit(
-                topic,
-                item.score,
-                cosine=item.cosine,
-                lexical=item.coverage,
-                chunk=item.chunk,
-                phrases=item.phrases,
-                alone=sum(words[word] for word in its_own),
-                fit=_fit(item, topic, usual, in_cjk=in_cjk),
-            )
+    return tuple(
+        Hit(
+            topic,
+            item.score,
+            cosine=item.cosine,
+            lexical=item.coverage,
+            chunk=item.chunk,
+            phrases=item.phrases,
+            alone=item.alone,
+            fit=_fit(item, topic, usual, in_cjk=in_cjk),
         )
-        seen |= its_own
-    return tuple(hits)
+        for (_, item), topic in texts.topics(chosen)
+    )
 
 
 def _fit(item: Scored, topic: Topic, usual: Usual, *, in_cjk: bool) -> float:

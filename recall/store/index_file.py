@@ -12,7 +12,6 @@ Sources: DESIGN sections 4.4 and 4.5, wave.md W-CAP-07 to -10, qwen.md section 9
 
 import os
 import secrets
-from contextlib import suppress
 from pathlib import Path
 
 from recall.errors import TopicError
@@ -80,13 +79,11 @@ def publish_index(folder: Path, text: str) -> bool:
     disk.create(temporary, [data])
     try:
         disk.link(temporary, target)
-    except FileExistsError:
-        return False
-    except OSError:  # no second names here: made in place, which is seen half-written at worst
-        with suppress(FileExistsError):
+    except OSError:  # it is there by now, or no file here has two names: then made in place, half-written at worst
+        try:
             disk.create(target, [data])
-            return True
-        return False
+        except FileExistsError:
+            return False
     finally:
         disk.delete(temporary)
         disk.flush_folder(folder)

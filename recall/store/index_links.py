@@ -42,7 +42,8 @@ class Line(NamedTuple):
 
     Attributes:
         text: the line with its end.
-        leads: whether it begins with a link to a Markdown file of the folder, as lines of an index do.
+        leads: whether it begins with a link to a Markdown file of the folder, as lines of an index do; the next line of
+            a paragraph may do so too and is none.
         links: all its links; none in code and comments.
     """
 
@@ -52,12 +53,12 @@ class Line(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The file whose line this is; "" for a line of nobody, or of several files that are listed in a row."""
+        """The file whose line this is; "" for a line of nobody, or of several files in a row."""
         if not self.leads:
             return ""
         first, *others = self.links
-        is_list = others and not _WORD.search(self.text, first.end, others[0].start)
-        return "" if is_list else first.target
+        is_row = others and _BETWEEN.fullmatch(self.text, first.end, others[0].start)
+        return "" if is_row else first.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def entries(text: str) -> list[IndexEntry]:
 
 # --- lines
 
-_WORD = pattern(r"\w")
+_BETWEEN = pattern(r"[\s,;，、；·•&+/]*(?:and|和|与|及)?\s*")  # no dash or colon: those begin a description
 _LINE = pattern(r"[^\n]*\n|[^\n]+")
 _FENCE = pattern(r"[ \t]{0,3}(?P<mark>`{3,}(?=[^`]*\Z)|~{3,})")
 _COMMENT: Final = ("<!--", "-->")
@@ -107,7 +108,15 @@ def lines_of(text: str) -> list[Line]:
     r"""The lines of an index; only \n ends one, as when the index is loaded. Joined they are the text again."""
     texts = _LINE.findall(text)
     hidden = _hidden(texts)
-    return [Line(line) if at in hidden else line_of(line) for at, line in enumerate(texts)]
+    lines: list[Line] = []
+    in_prose = False
+    for at, written in enumerate(texts):
+        line = Line(written) if at in hidden else line_of(written)
+        if line.leads and in_prose and not marker_of(written).strip():
+            line = line._replace(leads=False)  # a paragraph that goes on
+        lines.append(line)
+        in_prose = not line.leads and bool(written.strip())
+    return lines
 
 
 def _hidden(texts: Sequence[str]) -> set[int]:
@@ -145,7 +154,7 @@ def marker_of(text: str) -> str:
 
 
 def line_of(text: str) -> Line:
-    """Reads one line."""
+    """Reads one line by itself."""
     if "](" not in text and "[[" not in text:
         return Line(text)
     marker = _MARKER.match(text)

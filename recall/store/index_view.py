@@ -20,7 +20,7 @@ class IndexView:
     """What is loaded of an index.
 
     Attributes:
-        text: for the prompt; "" means that the prompt has no section for it.
+        text: for the prompt, as it is in the file: data, to be quoted as such; "" = the prompt has no section for it.
         warning: what is missing from it and what to do, in words; "" when it is whole.
         truncated: whether anything is missing.
         reasons: which limits are exceeded.
@@ -29,7 +29,7 @@ class IndexView:
         total_bytes: its size in bytes of UTF-8.
         loaded_lines: how many lines are in `text`; a first line that was cut counts.
         dropped_lines: how many are not.
-        first_dropped_line: number of the first of these, from 1.
+        first_dropped_line: number of the first of these, from 1 for the first that is not blank.
         snippet: up to 80 characters of the first text that is missing.
         line1_cut_at: how many characters of line 1 are in `text` when even that is cut; nothing is said of other lines.
     """

@@ -101,7 +101,7 @@ def are_values(sides: frozenset[str]) -> bool:
 
 def opposed(first: frozenset[str], second: frozenset[str]) -> bool:
     """Whether the two take different sides, and only one each."""
-    return bool(_turned(first - second) & (second - first)) and not first & _turned(first) & second
+    return bool(_turned(first - second) & (second - first))
 
 
 def _turned(sides: frozenset[str]) -> frozenset[str]:

@@ -31,7 +31,7 @@ around about approximately roughly ever required requires require needed needs n
 uses use used using usage done happen happens go goes gone live lives located take takes
 set based reachable serves serve serving serve contains contain hold holds avoid never called named call equipped
 forbidden prohibited possible makes sure begin equal equals value work works given put via within inside per may
-code cannot don doesn isn aren didn won don't doesn't isn't aren't didn't won't can't mustn't shouldn't
+cannot don doesn isn aren didn won don't doesn't isn't aren't didn't won't can't mustn't shouldn't
 wasn't weren't couldn't hasn't haven't s t re ll ve planned rather merely simply mean means way thing things
 one be
 """
@@ -114,7 +114,7 @@ _PHRASES: Final = {
 }
 _UNIT: Final = pattern(
     rf"(?<![a-z])(?:{'|'.join(sorted(_PHRASES, key=len, reverse=True))})(?![a-z])"
-    rf"|[a-z][a-z0-9+#]*(?:['-][a-z0-9]+)*|(?:{_CHINESE})|[\u3400-\u9fff]|[^\W\d_]+"
+    rf"|[a-z][a-z0-9+#]*(?:['-][a-z0-9]+)*|(?:{_CHINESE})|[\u3400-\u9fff\u2600-\u27bf\U0001f300-\U0001faff]|[^\W\d_]+"
 )
 
 
@@ -170,9 +170,10 @@ def form(word: str) -> str:
     return "" if word in FUNCTION_WORDS else _stem(word)
 
 
-_WEAK: Final = """
-run make made data date version name url code receive provide type system work time thing page people person file
-start store user
-"""
-WEAK: Final = frozenset(map(_stem, _WEAK.split())) | {"人"}
+_WEAK_VERBS: Final = "run make made receive provide work start store"
+_WEAK_NOUNS: Final = "data date version name url code type system time thing page people person file user location"
+WEAK_VERBS: Final = frozenset(map(_stem, _WEAK_VERBS.split()))
+"""Content words for which another such word may stand."""
+
+WEAK: Final = WEAK_VERBS | frozenset(map(_stem, _WEAK_NOUNS.split())) | {"人"}
 """Content words that may be missing from a sentence that says the same."""

@@ -224,6 +224,22 @@ def test_a_file_that_is_looked_at_once_more_and_is_as_before_is_kept(root: Path,
     catalog.close()
 
 
+def test_what_came_changed_moved_or_stayed_is_kept_the_next_time(root: Path, tmp_path: Path) -> None:
+    index = collection(root, tmp_path / "cache")
+    for name in ("moved", "changed", "stays"):
+        write(root, f"{name}.md", named(name, "text"))
+    age(root)
+    assert len(index.sync_words().added) == 3
+    (root / "moved.md").rename(root / "elsewhere.md")
+    write(root, "changed.md", named("changed", "another text"))
+    write(root, "added.md", named("added", "text"))
+    report = index.sync_words()
+    assert (report.moved, report.changed, report.added) == (("elsewhere.md",), ("changed.md",), ("added.md",))
+    assert report.kept == 1
+    assert index.sync_words().kept == len(index.snapshot()) == 4
+    index.close()
+
+
 @settings(max_examples=30, deadline=None)
 @given(steps=st.lists(STEPS, max_size=12))
 def test_each_report_of_a_history_accounts_for_every_file_and_every_topic(

@@ -138,6 +138,12 @@ def test_another_value_of_the_same_matter_is_a_change(old: str, new: str) -> Non
         ("第二步用 Docker", "第三步用 Docker"),
         ("只有管理员能删除项目", "管理员能删除项目"),
         ("The function parse_date ignores the time zone", "The function parse_date ignores the locale"),
+        ("Code size is limited to 5 MB", "File size is limited to 5 MB"),
+        ("👍 for tabs", "👎 for tabs"),
+        ("!!!", "???"),
+        ("The limit is 5 GB for 3 users", "The limit is 7 GB for users"),
+        ("I like outdoor activities", "Do you like outdoor activities?"),
+        ("Switched from TSLint to ESLint", "Note: switched from TSLint to ESLint"),
         ("", "Use tabs"),
     ],
 )

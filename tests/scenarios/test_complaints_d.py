@@ -129,3 +129,28 @@ def test_d27_what_another_process_indexes_is_seen_by_one_that_was_open_before(
     write("new.md", "tiger in the garden")
     assert cli("reindex").returncode == 0
     assert ids(memory.prefetch("tiger in the garden").first()) == ["new.md"]
+
+
+_ADD = """
+import sys
+from pathlib import Path
+from recall import Memory
+with Memory.open(Path(sys.argv[1]), background=False) as memory:
+    for number in range(50):
+        memory.remember(f"{sys.argv[2]}{number} stands for q{sys.argv[2]}x{number:03}z", type="project")
+"""
+
+
+def test_d28_two_sessions_that_add_at_once_lose_no_line_of_the_index(root: Path, surroundings: dict[str, str]) -> None:
+    environment = surroundings | {"RECALL_ENCODER__MODEL": "off"}
+    sessions = [
+        subprocess.Popen([sys.executable, "-c", _ADD, root, name], env=environment, stderr=subprocess.PIPE, text=True)
+        for name in ("left", "right")
+    ]
+    for session in sessions:
+        assert (session.communicate(timeout=LONG_S * 2)[1], session.returncode) == ("", 0)
+    lines = (root / "MEMORY.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 100
+    assert all(
+        any(f"{name}{number} stands" in line for line in lines) for name in ("left", "right") for number in range(50)
+    )

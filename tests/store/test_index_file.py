@@ -241,6 +241,17 @@ def test_a_very_large_index_is_cut_at_a_line_end() -> None:
     assert (view.total_chars, view.loaded_lines, len(view.text)) == (219_809, 49, 49 * 510 - 1)
 
 
+def test_a_line_end_just_behind_the_limit_counts_as_fitting() -> None:
+    assert truncate("abcde\nfghij\nk", Caps(9, chars=11)).text == "abcde\nfghij"
+    assert truncate("abcde\nfghij\nk", Caps(9, chars=10)).text == "abcde"
+    assert truncate("abcde\nfghij\nk", Caps(9, bytes=11)).text == "abcde\nfghij"
+
+
+def test_the_smaller_of_two_limits_counts() -> None:
+    assert truncate("ab\ncd\nef", Caps(9, chars=3, bytes=7)).text == "ab"
+    assert truncate("ab\ncd\nef", Caps(9, chars=7, bytes=3)).text == "ab"
+
+
 def test_a_first_line_that_is_too_long_is_cut_inside_and_that_is_said() -> None:
     view = truncate(f"{'记' * 25_001}\n- [A](a.md)")
     assert (view.line1_cut_at, view.loaded_lines, view.first_dropped_line, view.snippet) == (25_000, 1, None, None)

@@ -1,0 +1,1 @@
+"""What is wrong with memory files, and what of it can be mended safely."""
