@@ -20,7 +20,9 @@ CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
 SECTIONS = {part.partition("\n")[0].strip(): part.partition("\n")[2] for part in CLI.split("\n## ")}
 COMMON = "Common options"
 COMMANDS = sorted(cli.commands)
-ON_A_MEMORY = ["search", "prefetch", "reindex", "status", "doctor", "where", "show"]
+CHANGING = ["remember", "forget", "delete", "edit", "restore"]
+ON_A_MEMORY = ["search", "prefetch", "reindex", "status", "doctor", "where", "show", "list", "check", *CHANGING]
+SAME_FORM = {"delete": "forget", "edit": "forget"}  # whose JSON is described with another command
 FOR_PROGRAMS = {"serve", "hook"}  # they print no JSON of this form
 
 
@@ -75,7 +77,8 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, lis
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     memory = tmp_path / "memory"
     memory.mkdir()
-    (memory / "a.md").write_text("---\nname: Rollout\ntype: project\n---\nOn Tuesdays.\n", encoding="utf-8")
+    topic = "---\nname: Rollout\ndescription: When releases go out\ntype: project\n---\nOn Tuesdays.\n"
+    (memory / "a.md").write_text(topic, encoding="utf-8")
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"id": "q", "text": "rollout", "relevant": ["a"], "kind": "fact"}\n', encoding="utf-8")
     hashing = ["--set", "encoder.model=hashing", "--json"]
@@ -88,6 +91,13 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, lis
         "doctor": ["doctor", *on_memory],
         "where": ["where", *on_memory],
         "show": ["show", "a", *on_memory],
+        "list": ["list", *on_memory],
+        "check": ["check", *on_memory],
+        "remember": ["remember", "Backups are copied to Leipzig", *on_memory],
+        "forget": ["forget", "Tuesdays", "--yes", *on_memory],
+        "delete": ["delete", "a", "--yes", *on_memory],
+        "edit": ["edit", "a", "--from-stdin", *on_memory],
+        "restore": ["restore", "--list", *on_memory],
         "eval": ["eval", str(memory), str(queries), "--delivered", "--set", "search.budget_ms=20000", *hashing],
         "demo": ["demo", "--json"],
     }
@@ -116,13 +126,14 @@ def assert_same_form(documented: Any, real: Any, where: str) -> None:
 def test_the_example_and_the_table_of_fields_have_the_form_that_is_printed(
     name: str, answers: Mapping[str, list[str]]
 ) -> None:
-    result = CliRunner().invoke(cli, answers[name])
+    section = SAME_FORM.get(name, name)
+    result = CliRunner().invoke(cli, answers[name], input="On Thursdays.\n")
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
-    example = re.search(r"```json\n(.*?)```", SECTIONS[name], re.DOTALL)
+    example = re.search(r"```json\n(.*?)```", SECTIONS[section], re.DOTALL)
     assert example is not None
     assert_same_form(json.loads(example[1]), printed, "")
-    assert {field.strip("`") for field in rows(name, "field")} == set(printed)
+    assert {field for cell in rows(section, "field") for field in re.findall(r"`(\w+)`", cell)} == set(printed)
 
 
 def test_the_example_of_an_examination_has_the_form_that_is_printed(answers: Mapping[str, list[str]]) -> None:
@@ -138,6 +149,19 @@ def test_the_example_of_an_explanation_has_the_form_that_is_printed(answers: Map
         result = CliRunner().invoke(cli, ["search", "--explain", *more, *answers["search"][1:]])
         assert result.exit_code == 0, result.output
         assert_same_form(json.loads(example), json.loads(result.stdout)["explanation"], "")
+
+
+def test_the_examples_of_entries_and_of_what_can_be_restored_have_the_form_that_is_printed(
+    answers: Mapping[str, list[str]],
+) -> None:
+    example = re.findall(r"```json\n(.*?)```", SECTIONS["list"], re.DOTALL)[1]
+    result = CliRunner().invoke(cli, ["list", "--entries", *answers["list"][1:]])
+    assert_same_form(json.loads(example), json.loads(result.stdout), "")
+    assert CliRunner().invoke(cli, answers["forget"]).exit_code == 0
+    example = re.findall(r"```json\n(.*?)```", SECTIONS["restore"], re.DOTALL)[0]
+    printed = json.loads(CliRunner().invoke(cli, answers["restore"]).stdout)
+    assert printed["runs"]
+    assert_same_form(json.loads(example), printed, "")
 
 
 # --- settings

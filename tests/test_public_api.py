@@ -70,6 +70,7 @@ def test_all_errors_are_public() -> None:
 
 def test_what_public_functions_give_is_public_too() -> None:
     given = {"Recall", "Prefetch", "Delivery", "SyncReport", "RootStatus", "Topic", "Hit", "Coverage", "Config"}
+    given |= {"Remembered", "Outcome", "Stored", "Plan", "Run", "Change", "Item", "StalePlanError"}
     assert given | {"RecallEvent", "PrefetchEvent", "Layout", "Strategy", "Phase", "Point", "Drop"} <= set(NAMES)
 
 

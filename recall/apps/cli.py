@@ -23,6 +23,7 @@ from recall.apps.options import (
     Opening,
     json_option,
     memory_options,
+    no_memory,
     query_argument,
     query_of,
     set_option,
@@ -108,10 +109,8 @@ def _note(memory: Memory, recall: Recall | None = None) -> str:
     """What the user can do about an answer that is poorer than it need be, in a sentence; "" for nothing."""
     from recall.search.types import Strategy
 
-    if not memory.located.chosen.exists:
-        return (
-            f"this project has no memory folder yet; `recall where` explains the choice of {memory.located.chosen.root}"
-        )
+    if absent := no_memory(memory):
+        return absent
     with_model = memory.config.encoder.model != "off" and recall and recall.strategy is not Strategy.HEURISTIC
     bare = recall.coverage.topics - recall.coverage.embedded if recall and with_model else 0
     return f"topics without vectors: {bare}; `recall reindex` makes them" if bare else ""
@@ -221,9 +220,10 @@ def where(opening: Opening) -> None:
 @cli.command("list")
 @click.option("--type", "types", multiple=True, type=click.Choice(KINDS), help="A kind that is wanted; repeatable.")
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Whose memory; repeatable.")
+@click.option("--entries", "by_entry", is_flag=True, help="List each entry and each instruction of AGENTS.md.")
 @memory_options
-def list_command(opening: Opening, types: Sequence[str], scopes: Sequence[str]) -> None:
-    """List all topics."""
+def list_command(opening: Opening, types: Sequence[str], scopes: Sequence[str], by_entry: bool) -> None:
+    """List all topics, with the ids that other commands take."""
     from recall.apps import payloads, render
 
     with opening.memory() as memory:
@@ -232,10 +232,18 @@ def list_command(opening: Opening, types: Sequence[str], scopes: Sequence[str]) 
             for topic in memory.topics()
             if (not types or topic.type in types) and (not scopes or topic.scope in scopes)
         ]
+        files = {topic.file for topic in topics}
+        entries = [
+            entry
+            for entry in (memory.entries() if by_entry else ())
+            if entry.file in files or (not types and (not scopes or entry.scope in scopes))
+        ]
+        note = no_memory(memory)
     if opening.as_json:
-        emit(payloads.topics(topics))
+        emit(payloads.stored(entries) if by_entry else payloads.topics(topics))
     else:
-        show(render.topics(topics))
+        show(render.stored(entries) if by_entry else render.topics(topics))
+        show(render.notes(note))
 
 
 @cli.command("show")

@@ -166,8 +166,24 @@ def memory_options(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def query_of(words: Sequence[str]) -> str:
-    """The words as one query, or for `-` what stdin holds; bytes that are no UTF-8 are replaced."""
-    if tuple(words) == (_STDIN,):
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
-    return " ".join(words).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+def query_of(words: Sequence[str], *, errors: str = "replace") -> str:
+    """The words as one text, or for `-` what stdin holds.
+
+    Args:
+        words: as they were given.
+        errors: what becomes of bytes that are no UTF-8, as `bytes.decode` takes it.
+
+    Raises:
+        UnicodeDecodeError: there are some, and `errors` is `strict`.
+    """
+    is_from_stdin = tuple(words) == (_STDIN,)
+    data = sys.stdin.buffer.read() if is_from_stdin else " ".join(words).encode("utf-8", "surrogateescape")
+    return data.decode("utf-8", errors)
+
+
+def no_memory(memory: Memory) -> str:
+    """That there is no memory folder, in a sentence; "" where there is one."""
+    place = memory.located.chosen
+    if place.exists:
+        return ""
+    return f"this project has no memory folder yet; `recall where` explains the choice of {place.root}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.evaluate import Evaluation
     from recall.apps.turn import Turn
     from recall.index.sync import SyncReport
+    from recall.memory.stored import Stored
     from recall.search.delivery import Delivery, PrefetchEvent
     from recall.search.explanation import Explanation
     from recall.search.types import Coverage, Hit, Recall
@@ -47,7 +48,8 @@ def milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 1)
 
 
-def _date(seconds: float) -> str | None:
+def date(seconds: float) -> str | None:
+    """The moment in ISO 8601, in UTC."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):  # a time that no calendar has
@@ -64,7 +66,7 @@ def hit(rank: int, found: Hit) -> Payload:
         "description": topic.description,
         "type": topic.type,
         "scope": topic.scope,
-        "modified": _date(topic.modified),
+        "modified": date(topic.modified),
         "file": topic.file,
         "score": round(found.score, 6),
         "cosine": found.cosine if found.cosine is None else round(found.cosine, 6),
@@ -205,7 +207,7 @@ def account(one: Account) -> Payload:
         "cache": status.folder,
         "cache_bytes": status.bytes,
         "traced": status.traced,
-        "traced_since": _date(status.traced_since) if status.traced_since is not None else None,
+        "traced_since": date(status.traced_since) if status.traced_since is not None else None,
         "note": status.note,
     }
 
@@ -226,7 +228,7 @@ def _place(place: Place) -> Payload:
         "user_root": place.user_root,
         "exists": place.exists,
         "enabled": place.enabled,
-        "newest": _date(newest) if (newest := place.newest) else None,
+        "newest": date(newest) if (newest := place.newest) else None,
         "reasons": list(place.reasons),
     }
 
@@ -240,8 +242,8 @@ def topic(shown: Topic, front: Frontmatter) -> Payload:
         "description": shown.description,
         "type": shown.type,
         "scope": shown.scope,
-        "modified": _date(shown.modified),
-        "mtime": _date(shown.mtime),
+        "modified": date(shown.modified),
+        "mtime": date(shown.mtime),
         "header": {key: joined(value) for key, value in front.fields.items()},
         "metadata": dict(front.metadata),
         "links": list(shown.links),
@@ -300,10 +302,15 @@ def topics(listed: Sequence[Topic]) -> Payload:
                 "type": one.type,
                 "title": one.title,
                 "description": one.description,
-                "modified": _date(one.modified),
+                "modified": date(one.modified),
                 "entries": len(parse_entries(one.body)),
-                "superseded_by": one.superseded_by,
+                "superseded_by": one.superseded_by or None,
             }
             for one in listed
         ]
     }
+
+
+def stored(listed: Sequence[Stored]) -> Payload:
+    """Every entry with its place."""
+    return {"entries": [asdict(one) for one in listed]}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from recall.apps.lines import Line
-from recall.apps.render import clean
+from recall.apps.payloads import date
+from recall.apps.render import clean, count
+from recall.store.topics import Scope
 
 if TYPE_CHECKING:  # each command loads what it needs
     from recall.memory.stored import Remembered
     from recall.store.plan import Change, Item, Plan, Run
     from recall.store.trash import Kept
 
-_TEXT_SHOWN = 160  # characters
+_TEXT_SHOWN: Final = 160  # characters
+_ITEMS_SHOWN: Final = 3
+_OUTCOMES: Final = {"known": ("yellow", "says"), "forgotten": ("red", ""), "superseded": ("green", "before")}
+"""Colour of an outcome, and what the other text is; an update says in a note what was there."""
 
 
 def plan(made: Plan) -> Iterator[Line]:
@@ -24,14 +28,18 @@ def plan(made: Plan) -> Iterator[Line]:
     for item in made.items if made else ():
         yield _item(item)
     for change in made.changes:
-        yield Line.of(f"  {_verb(change)} ", (clean(change.path), "cyan"))
-    for note in made.notes:
-        yield Line.of((f"  {clean(note)}", "yellow"))
+        whose = f"{Scope.USER}:" if change.folder.scope is Scope.USER else ""
+        yield Line.of(f"  {_verb(change)} ", (whose + clean(change.path), "cyan"))
+    yield from _notes(made.notes)
 
 
 def _item(item: Item) -> Line:
-    text = clean(item.text)
-    return Line.of((clean(item.id), "bold cyan"), "  ", text[:_TEXT_SHOWN] + ("…" if len(text) > _TEXT_SHOWN else ""))
+    return Line.of((clean(item.id), "bold cyan"), "  ", _cut(item.text))
+
+
+def _cut(text: str) -> str:
+    line = clean(text)
+    return line[:_TEXT_SHOWN] + ("…" if len(line) > _TEXT_SHOWN else "")
 
 
 def _verb(change: Change) -> str:
@@ -40,15 +48,19 @@ def _verb(change: Change) -> str:
     return "rewrites" if change.before else "writes"
 
 
-def run(done: Run) -> Iterator[Line]:
+def _notes(sentences: Sequence[str]) -> Iterator[Line]:
+    for note in sentences:
+        yield Line.of((f"  {clean(note)}", "yellow"))
+
+
+def run(done: Run, *, restorable: bool) -> Iterator[Line]:
     """What was done."""
     if not done.id:
         return
-    yield Line.of((f"{done.kind}: {len(done.paths)} files changed", "green"), f"; `recall restore {done.id}` undoes it")
-    for path in done.skipped:
-        yield Line.of((f"  {clean(path)} was changed by somebody else at this moment, and left alone", "yellow"))
-    for note in done.notes:
-        yield Line.of((f"  {clean(note)}", "yellow"))
+    changed = f"{done.kind}: {count(len(done.paths), 'file')} changed"
+    yield Line.of((changed, "green"), f"; `recall restore {done.id}` undoes it" if restorable else "")
+    yield from _notes([f"{path} was changed by somebody else at this moment, and left alone" for path in done.skipped])
+    yield from _notes(done.notes)
 
 
 def runs(found: Sequence[Kept]) -> Iterator[Line]:
@@ -56,44 +68,55 @@ def runs(found: Sequence[Kept]) -> Iterator[Line]:
     if not found:
         yield Line.of(("nothing can be restored", "yellow"))
     for one in found:
-        about = ", ".join(clean(item.id) for item in one.run.items[:3])
-        yield Line.of((one.run.id, "bold cyan"), f"  {one.run.kind}  {about}", (f"  {clean(one.folder.root)}", "dim"))
+        about = ", ".join(clean(item.id) for item in one.run.items[:_ITEMS_SHOWN])
+        more = len(one.run.items) - _ITEMS_SHOWN
+        about += f" and {more:,} more" if more > 0 else ""
+        yield Line.of(
+            (clean(one.run.id), "bold cyan"),
+            f"  {clean(one.run.kind)}  {about}",
+            (f"  {clean(one.folder.root)}", "dim"),
+        )
 
 
 def remembered(done: Remembered) -> Iterator[Line]:
     """What became of a fact."""
-    style = {"known": "yellow", "forgotten": "red"}.get(done.outcome, "green")
-    yield Line.of((f"{done.outcome}  ", style), (clean(done.id), "bold cyan"))
-    if done.other:
-        yield Line.of((f"  before: {clean(done.other)[:_TEXT_SHOWN]}", "dim"))
+    style, told = _OUTCOMES.get(done.outcome, ("green", ""))
+    yield Line.of((done.outcome, style), (f"  {clean(done.id)}" if done.id else "", "bold cyan"))
+    if told:
+        yield Line.of((f"  {told}: {_cut(done.other)}", "dim"))
+    yield from _notes(done.notes)
     if done.run:
         yield Line.of((f"  `recall restore {done.run}` undoes it", "dim"))
-    for note in done.notes:
-        yield Line.of((f"  {clean(note)}", "yellow"))
+    elif done.outcome == "created":  # an instruction
+        yield Line.of((f"  `recall delete {clean(done.id)}` takes it out", "dim"))
 
 
-def plan_data(made: Plan, done: Run | None) -> dict[str, Any]:
+def plan_data(made: Plan, done: dict[str, Any] | None) -> dict[str, Any]:
     """A plan, and the run if it was applied, for `--json`."""
     return {
         "kind": made.kind,
-        "items": [{"id": item.id, "text": item.text} for item in made.items],
+        "items": _items(made.items),
         "changes": [
             {"scope": change.folder.scope, "path": change.path, "action": _verb(change)} for change in made.changes
         ],
         "notes": list(made.notes),
-        "run": run_data(done) if done else None,
+        "run": done,
     }
 
 
-def run_data(done: Run) -> dict[str, Any]:
-    """A run for `--json`."""
+def _items(items: Sequence[Item]) -> list[dict[str, Any]]:
+    return [{"id": item.id, "text": item.text} for item in items]
+
+
+def run_data(done: Run, *, restorable: bool) -> dict[str, Any]:
+    """A run that was just applied, for `--json`."""
     return {
         "id": done.id,
-        "kind": done.kind,
-        "time": datetime.fromtimestamp(done.time, UTC).isoformat(timespec="seconds"),
+        "time": date(done.time),
         "paths": list(done.paths),
         "skipped": list(done.skipped),
         "notes": list(done.notes),
+        "restorable": restorable,
     }
 
 
@@ -102,10 +125,12 @@ def runs_data(found: Sequence[Kept]) -> dict[str, Any]:
     return {
         "runs": [
             {
-                **run_data(one.run),
+                "id": one.run.id,
+                "kind": one.run.kind,
+                "time": date(one.run.time),
                 "scope": one.folder.scope,
                 "root": one.folder.root,
-                "items": [{"id": item.id, "text": item.text} for item in one.run.items],
+                "items": _items(one.run.items),
             }
             for one in found
         ]
@@ -116,9 +141,9 @@ def remembered_data(done: Remembered) -> dict[str, Any]:
     """What became of a fact, for `--json`."""
     return {
         "outcome": done.outcome,
-        "id": done.id,
+        "id": done.id or None,
         "file": done.file,
-        "run": done.run,
-        "other": done.other,
+        "run": done.run or None,
+        "other": done.other or None,
         "notes": list(done.notes),
     }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # each command loads what it needs
     from recall.apps.evaluate import Evaluation
     from recall.apps.turn import Turn
     from recall.index.sync import SyncReport
+    from recall.memory.stored import Stored
     from recall.search.delivery import Delivery, PrefetchEvent
     from recall.search.explanation import Explanation
     from recall.search.types import Coverage, Hit, Recall
@@ -52,7 +53,8 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"
 
 
-def _count(number: int, one: str, many: str = "") -> str:
+def count(number: int, one: str, many: str = "") -> str:
+    """A number of things, with the word for them."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -99,7 +101,7 @@ def _beside(explanation: Explanation) -> Lines:
 
 
 def _covered(coverage: Coverage) -> str:
-    return f"{coverage.embedded} of {_count(coverage.topics, 'topic')} with vectors"
+    return f"{coverage.embedded} of {count(coverage.topics, 'topic')} with vectors"
 
 
 def _behind(coverage: Coverage) -> str:
@@ -108,7 +110,7 @@ def _behind(coverage: Coverage) -> str:
         return ""
     more = coverage.behind_count - len(coverage.behind)
     names = ", ".join(coverage.behind) + (f" and {more:,} more" if more else "")
-    return f"behind by {_count(coverage.behind_count, 'file')} that changed since it was indexed: {names}"
+    return f"behind by {count(coverage.behind_count, 'file')} that changed since it was indexed: {names}"
 
 
 def notes(*sentences: str) -> Lines:
@@ -134,7 +136,7 @@ def _delivery(call: str, given: Delivery | None) -> Line:
         return Line.of(f"  {call:<17}", ("nothing", "yellow"))
     names = ", ".join(clean(hit.topic.id) for hit in given.recall.hits)
     timed = f"{given.phase:<8} {_ms(given.latency_s):>10}  "
-    return Line.of(f"  {call:<17}", (timed, "green"), _count(len(given.recall.hits), "hit"), f": {names}")
+    return Line.of(f"  {call:<17}", (timed, "green"), count(len(given.recall.hits), "hit"), f": {names}")
 
 
 def _ended(event: PrefetchEvent) -> str:
@@ -158,7 +160,7 @@ def report(done: SyncReport) -> Lines:
     yield from _listed("failed", done.failed, style="red", limit=None)
     yield from _listed("no vectors", done.unembedded, style="red", limit=None)
     yield from _listed("warning", done.warnings, style="yellow")
-    chunks = f"{_count(done.embedded, 'chunk')} embedded, {done.reused:,} reused"
+    chunks = f"{count(done.embedded, 'chunk')} embedded, {done.reused:,} reused"
     yield Line.of((f"{chunks}; {done.duration_s:.2f} s", "dim"))
     yield from notes(done.note)
 
@@ -175,14 +177,14 @@ def account(one: Account) -> Lines:
     """What `recall status` prints of one root."""
     status, covered = one.status, one.status.coverage
     yield Line.of((clean(status.root), "bold"), f" ({status.scope})")
-    sum_ = f"{_count(covered.topics, 'topic')} + {one.skipped} skipped + {one.failed} failed"
-    yield Line.of(f"  {_count(one.files, '.md file')} = {sum_}")
+    sum_ = f"{count(covered.topics, 'topic')} + {one.skipped} skipped + {one.failed} failed"
+    yield Line.of(f"  {count(one.files, '.md file')} = {sum_}")
     if one.missing:
         yield Line.of((f"  {one.missing} unaccounted for: files changed meanwhile, or links lead to some twice", "red"))
     yield from _listed("skipped", status.report.skipped, style="dim", limit=None)
     yield from _listed("problem", sorted(status.problems.items()), style="red", limit=None)
     yield from _listed("warning", status.report.warnings, style="yellow", limit=None)
-    yield Line.of(f"  vectors: {covered.embedded} of {_count(covered.topics, 'topic')}")
+    yield Line.of(f"  vectors: {covered.embedded} of {count(covered.topics, 'topic')}")
     yield Line.of(f"  encoder: {clean(status.encoder) or 'none yet'}")
     yield Line.of(f"  derived data: {clean(status.folder)} ({status.bytes / 2**20:.1f} MiB)")
     since = f" since {_date(status.traced_since)}" if status.traced_since is not None else ""
@@ -247,10 +249,10 @@ def evaluation(done: Evaluation, *, ranking: str, seconds: float) -> Lines:
         stats = injection_stats(done.injected)
         yield Line.of(", ".join(f"{name} {_figure(value)}" for name, value in stats.items()))
     floor = "no floor" if done.floor is None else f"floor {done.floor:g}"
-    yield Line.of((f"{ranking}, {floor}; {_count(done.topics, 'topic')}; {seconds:.1f} s", "dim"))
+    yield Line.of((f"{ranking}, {floor}; {count(done.topics, 'topic')}; {seconds:.1f} s", "dim"))
     if done.unknown:
         some = ", ".join(done.unknown[:_SHOWN])
-        yield from notes(f"{_count(len(done.unknown), 'relevant id')} without a topic: {some}")
+        yield from notes(f"{count(len(done.unknown), 'relevant id')} without a topic: {some}")
 
 
 def _figure(value: float | None) -> str:
@@ -275,7 +277,7 @@ def example_indexed(done: SyncReport, *, folder: Path | None) -> Lines:
     """What `recall demo` prints before its questions."""
     place = f"; they lie in {clean(folder)}" if folder else ""
     yield Line.of(
-        f"{_count(len(done.added), 'example memory', 'example memories')} indexed in ", _ms(done.duration_s), place
+        f"{count(len(done.added), 'example memory', 'example memories')} indexed in ", _ms(done.duration_s), place
     )
 
 
@@ -303,7 +305,7 @@ def summary(answers: Sequence[Answer]) -> Line:
     from recall.apps.demo import BUDGET_S
 
     in_time = sum(seconds <= BUDGET_S for seconds in firsts)
-    timed = f"{in_time} of {_count(len(firsts), 'first delivery', 'first deliveries')} within {BUDGET_S * 1000:.0f} ms"
+    timed = f"{in_time} of {count(len(firsts), 'first delivery', 'first deliveries')} within {BUDGET_S * 1000:.0f} ms"
     return Line.of((f"{right} of {len(answers)} questions answered rightly; {timed}", "bold"))
 
 
@@ -312,5 +314,13 @@ def topics(listed: Sequence[Topic]) -> Lines:
     for one in listed:
         about = clean(one.description or one.title)[:_LISTED]
         kind = "superseded" if one.superseded_by else one.type or ""
-        yield Line.of((clean(one.id), "bold cyan"), (f"  {kind:<9}  " if kind else "  ", "dim"), about)
-    yield Line.of((_count(len(listed), "topic"), "dim"))
+        yield Line.of((clean(one.id), "bold cyan"), (f"  {kind:<10}  " if kind else "  ", "dim"), about)
+    yield Line.of((count(len(listed), "topic"), "dim"))
+
+
+def stored(listed: Sequence[Stored]) -> Lines:
+    """What `recall list --entries` prints."""
+    for one in listed:
+        lines = str(one.first) if one.first == one.last else f"{one.first}-{one.last}"
+        yield Line.of((clean(one.id), "bold cyan"), (f"  {lines}  ", "dim"), clean(one.text)[:_LISTED])
+    yield Line.of((count(len(listed), "entry", "entries"), "dim"))

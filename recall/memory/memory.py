@@ -214,9 +214,7 @@ class Memory:
     ) -> "Explanation":
         """What `recall` answers, and why: what each hit's score is made of, what came close, why nothing came.
 
-        Takes several searches, and leaves no trace.
-
-        Args and errors are those of `recall`.
+        Takes several searches, and leaves no trace. Args and errors are those of `recall`.
         """
         from recall.search.explanation import Explanation, Silence
 
@@ -363,6 +361,7 @@ class Memory:
             answers=self._answers,
             tracer=self._tracer,
             clock=self._clock,
+            keep_days=self.config.trash.keep_days,
         )
 
     def reindex(self, *, full: bool = False, on_progress: Progress | None = None) -> SyncReport:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,7 @@ _NEIGHBOURS: Final = 8  # topics that may say the same as a new fact
 _ENTRIES: Final = 64  # of them that are compared with it
 _REMEMBER_WAIT_S: Final = 60.0
 _AT_ONCE_S: Final = 0.0
+_DAY_S: Final = 86_400.0
 
 
 class Writer:
@@ -52,6 +54,7 @@ class Writer:
         answers: what finds entries by meaning.
         tracer: what recalls left behind.
         clock: seconds since the epoch.
+        keep_days: so long a run can be restored.
     """
 
     def __init__(  # noqa: PLR0913 - only stores parts
@@ -64,6 +67,7 @@ class Writer:
         answers: Answers,
         tracer: Tracer,
         clock: Callable[[], float],
+        keep_days: float,
     ) -> None:
         self.folders = folders
         self.instructions = instructions
@@ -72,6 +76,7 @@ class Writer:
         self._answers = answers
         self._tracer = tracer
         self._clock = clock
+        self._keep_days = keep_days
 
     def finish(self) -> None:
         """Ends what a process that was stopped had begun; leaves it to the next writer when that cannot be done now."""
@@ -264,15 +269,22 @@ class Writer:
         found = [one for folder in (*self.folders.values(), *beside) for one in kept(folder)]
         return sorted(found, key=lambda one: one.run.time, reverse=True)
 
-    def expire(self, days: float) -> list[str]:
-        """Deletes runs older than so many days; gives their ids."""
-        return [run for folder in self.folders.values() for run in expire(folder, now=self._clock(), days=days)]
-
     def _carry_out(self, plan: Plan) -> Run:
         run = apply(plan, now=self._clock(), upkeep=bring_in_step)
         if run.id:
             self._keeper.wake()
+            for folder in {change.folder for change in plan.changes}:
+                self._let_go(folder)
         return run
+
+    def _let_go(self, folder: Folder) -> None:
+        """Deletes the runs that are kept no longer; the change that was just made holds whether or not it can be."""
+        now = self._clock()
+        try:
+            if _has_older(folder, now - self._keep_days * _DAY_S):
+                expire(folder, now=now, days=self._keep_days)
+        except (OSError, RecallError) as error:
+            logger.warning("what may no longer be restored stays for now: %s", error)
 
     def _folder(self, scope: Scope) -> Folder:
         if scope not in self.folders:
@@ -302,6 +314,14 @@ def _lines(topic: Topic) -> list[tuple[int, int]]:
 
 def _scope_of(name: str) -> Scope:
     return Scope.USER if name.startswith(f"{Scope.USER}:") else Scope.PROJECT
+
+
+def _has_older(folder: Folder, oldest: float) -> bool:
+    """Whether a run from before `oldest` (seconds since the epoch) may be there, by the time that begins its name."""
+    if oldest <= 0:
+        return False
+    name = f"{datetime.fromtimestamp(oldest, UTC):%Y-%m-%dT%H-%M-%S}"
+    return any(place.name < name for place in (folder.root / TRASH).glob("[0-9]*"))
 
 
 def make_trash_of(folder: Folder) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recall import Config, Memory, StalePlanError, TopicError
-from recall.config import EncoderConfig, IndexConfig
+from recall.config import EncoderConfig, IndexConfig, TrashConfig
 from recall.lifecycle.remember import Outcome
 from recall.memory.stored import Remembered
 from tests.memory.conftest import Write
@@ -215,6 +215,36 @@ def _die_in_the_middle(root: Path, config: Config) -> None:
         plan = memory.delete("a.md")
         disk.watch = watch
         plan.apply()
+
+
+def test_what_was_removed_long_ago_goes_with_the_next_change(root: Path, real: Config, write: Write) -> None:
+    config = replace(real, encoder=EncoderConfig(model="off"), trash=TrashConfig(keep_days=2))
+    now = 1_775_600_000.0
+    for name in ("a.md", "b.md", "c.md"):
+        write(name, f"fact {name}")
+    with Memory.open(root, config=config, background=False, clock=lambda: now) as memory:
+        old = memory.delete("a.md").apply()
+        now += 86_400
+        young = memory.delete("b.md").apply()
+        now += 86_401
+        (root / ".trash" / "0-not-ours").mkdir()
+        assert {one.run.id for one in memory.runs()} == {old.id, young.id}
+        last = memory.delete("c.md").apply()
+        assert [one.run.id for one in memory.runs()] == [last.id, young.id]
+    assert not (root / ".trash" / old.id).exists()
+    assert (root / ".trash" / "0-not-ours").is_dir()
+
+
+@pytest.mark.parametrize("days", [1e9, float("inf")])
+def test_what_was_removed_may_be_kept_for_ever(root: Path, real: Config, write: Write, days: float) -> None:
+    config = replace(real, encoder=EncoderConfig(model="off"), trash=TrashConfig(keep_days=days))
+    write("a.md", "fact")
+    now = 0.0
+    with Memory.open(root, config=config, background=False, clock=lambda: now) as memory:
+        first = memory.delete("a.md").apply()
+        now = 4e9
+        memory.remember("another one", type="project")
+        assert first.id in {one.run.id for one in memory.runs()}
 
 
 # --- many at once

@@ -7,6 +7,7 @@ from typing import assert_type
 
 import recall
 from recall import (
+    Change,
     Config,
     Coverage,
     Delivery,
@@ -14,17 +15,24 @@ from recall import (
     Encoder,
     Explanation,
     Hit,
+    Item,
     Memory,
     MemoryType,
     Origin,
+    Outcome,
     Phase,
+    Plan,
     Point,
     Prefetch,
     PrefetchEvent,
     Recall,
     RecallEvent,
+    Remembered,
     RootStatus,
+    Run,
     Scope,
+    StalePlanError,
+    Stored,
     Strategy,
     SyncReport,
     Topic,
@@ -111,6 +119,35 @@ assert delivery is not None
 assert_type(delivery.phase, Phase)
 assert_type(delivery.point, Point)
 assert_type(delivery.recall, Recall)
+
+
+# --- changing it
+
+told = memory.remember("text", type="user", scope=Scope.USER, target="topic", origin="agent")
+assert_type(told, Remembered)
+assert_type(told.outcome, Outcome)
+assert_type(told.file, Path | None)
+assert_type(told.notes, tuple[str, ...])
+assert_type(memory.remember("text", type=MemoryType.PROJECT), Remembered)
+memory.remember("text")  # type: ignore[call-arg]  # the kind has to be said
+memory.remember("text", "user")  # type: ignore[call-arg]  # by its name
+
+plan = memory.forget("query", limit=3, scopes=["user"])
+assert_type(plan, Plan)
+assert_type(bool(plan), bool)
+assert_type(plan.changes, tuple[Change, ...])
+assert_type(plan.changes[0].after, bytes | None)
+assert_type(plan.items, tuple[Item, ...])
+assert_type(plan.apply(purge=True), Run)
+assert_type(memory.delete("a.md", "b.md:0"), Plan)
+assert_type(memory.edit("a.md", "text", seen="before"), Plan)
+assert_type(memory.restore(), Plan)
+assert_type(memory.restore(plan.apply()), Plan)
+assert_type(memory.entries(), list[Stored])
+assert_type([one.run for one in memory.runs()], list[Run])
+assert_type(StalePlanError([Path("a.md")]).paths, tuple[Path, ...])
+plan.apply(True)  # type: ignore[call-arg]  # whether copies are kept goes by name
+memory.forget(["a.md"])  # type: ignore[arg-type]  # one request
 
 
 # --- upkeep
