@@ -65,7 +65,8 @@ class Writer:
         tracer: Tracer,
         clock: Callable[[], float],
     ) -> None:
-        self.folders = folders
+        # What a stopped run left is only carried on when this user began it: the folder may come from anybody.
+        self.folders = {scope: replace(folder, key=instructions.key) for scope, folder in folders.items()}
         self.instructions = instructions
         self._keeper = keeper
         self._model = model
