@@ -1,4 +1,4 @@
-"""What lies in `.trash` can be undone, goes in time, is purged for good, and is not believed when others put it there."""
+"""What lies in `.trash` is undone, goes in time, is purged for good, and is not believed when others put it there."""
 
 import json
 import os
