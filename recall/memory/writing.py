@@ -106,8 +106,8 @@ class Writer:
         # Who remembers next shall find what this one wrote: else one fact is written twice.
         with exclusive(folder.root / TRASH / "remember.lock", timeout_s=_REMEMBER_WAIT_S):
             for _ in range(_TRIES):
-                decision = self._decide(fact, folder)
                 try:
+                    decision = self._decide(fact, folder)
                     run = self._carry_out(decision.plan)
                 except StalePlanError:
                     continue

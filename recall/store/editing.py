@@ -52,6 +52,11 @@ class Source:
         return parse_entries(body_of(parse(self.text)))
 
     @property
+    def shown(self) -> list[Entry]:
+        """The same as an index has it, where bytes that are no UTF-8 became U+FFFD."""
+        return parse_entries(body_of(parse(self.data.decode("utf-8", "replace"))))
+
+    @property
     def newline(self) -> str:
         """The line end that the file uses."""
         if "\r\n" in self.text:
