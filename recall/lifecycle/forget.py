@@ -86,7 +86,7 @@ def forgetting(chosen: Sequence[Candidate], folders: Mapping[Scope, Folder]) -> 
         folder = folders[group[0].topic.scope]
         data = read_bytes(folder, path)
         source = Source.of(path, data) if data is not None else None
-        indices = _still_there(group, source.entries) if source else {}
+        indices = _still_there(group, source.shown) if source else {}
         lost = [one for one in group if one.id not in indices]
         notes += [f"{one.id} has been changed or removed by somebody else" for one in lost]
         if source is None or not indices:

@@ -11,17 +11,19 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
 
-from recall.errors import TopicError
+from recall.errors import StalePlanError, TopicError
 from recall.lifecycle.duplicates import Verdict, judge
 from recall.lifecycle.forget import Candidate
-from recall.store.editing import Source, scalar
+from recall.store.editing import Source, rendered, scalar
 from recall.store.frontmatter import parse
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
-from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries, render_entries
+from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries
 
 _NAME: Final = 72  # characters
 _DESCRIPTION: Final = 150
 _SLUG_BYTES: Final = 40
+_STEM_BYTES: Final = 200  # file systems allow 255 of a name
+_DEVICES: Final = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
 _MAX_BYTES: Final = 64 * 1024  # one fact is no document
 
 
@@ -71,8 +73,9 @@ def fact_of(text: str, kind: MemoryType, origin: Origin) -> Fact:
     Raises:
         TopicError: it says nothing, is no text, or is too long for a memory.
     """
-    entries = tuple(parse_entries(js_trim(text)))
-    if not entries or not any(map(str.isalnum, text)):
+    # What a file would have as its title, or as the reason of the fact before, is a fact where it is all that is said.
+    entries = tuple(parse_entries(js_trim(text))) or (Entry(" ".join(text.split())),)
+    if not any(map(str.isalnum, text)):
         raise TopicError("there is nothing to remember in an empty text", path="remember")
     if "\0" in text or any(unicodedata.category(char) == "Cs" for char in text):
         raise TopicError("the text holds NUL characters or halves of characters; remove them", path="remember")
@@ -131,6 +134,7 @@ def decide(
     Raises:
         OSError: a file cannot be read.
         TopicError: a file cannot be edited.
+        StalePlanError: a file changed since the neighbours were found; find them again.
     """
     verdict, other = _closest(fact, neighbours, folder)
     if other is None or verdict is Verdict.OTHER:
@@ -188,7 +192,7 @@ def _created(fact: Fact, folder: Folder, style: Callable[[MemoryType, str], str]
 
 def _topic(fields: Mapping[str, str], entries: Sequence[Entry]) -> bytes:
     header = "".join(f"{key}: {scalar(value)}\n" for key, value in fields.items() if value)
-    return f"---\n{header}---\n\n{render_entries(entries)}\n".encode()
+    return f"---\n{header}---\n\n{rendered(entries)}\n".encode()
 
 
 def _updated(fact: Fact, other: Candidate, folder: Folder) -> Decision:
@@ -204,7 +208,8 @@ def _superseding(fact: Fact, other: Candidate, folder: Folder, *, now: float) ->
     So all that leads to the topic leads to what holds.
     """
     topic, day = other.topic, datetime.fromtimestamp(now, UTC)
-    stem = topic.path.removesuffix(PurePosixPath(topic.path).suffix)
+    pure = PurePosixPath(topic.path)
+    stem = pure.with_name(_cut_bytes(pure.stem, _STEM_BYTES))
     # No date with dashes: it would be taken for the day when the fact was stated.
     path = _free(folder, lambda number: f"{stem}-until-{day:%Y%m%d}{f'-{number}' if number else ''}.md")
     fields = {
@@ -225,8 +230,8 @@ def _replaced(fact: Fact, other: Candidate, folder: Folder, fields: Mapping[str,
     data = read_bytes(folder, other.topic.path)
     source = Source.of(other.topic.path, data or b"")
     entries, at = source.entries, other.index
-    if at >= len(entries) or entries[at] != other.entry:
-        raise TopicError("was changed a moment ago; remember it again", path=other.topic.path)
+    if source.shown[at : at + 1] != [other.entry]:
+        raise StalePlanError([folder.root / other.topic.path])
     fresh = [_kept_reasons(entry, other.entry) for entry in fact.entries]
     changed = source.with_entries([*entries[:at], *fresh, *entries[at + 1 :]])
     told = dict(fields)
@@ -247,11 +252,17 @@ def _id(folder: Folder, path: str) -> str:
 
 
 def _free(folder: Folder, path: Callable[[int], str]) -> str:
-    """The first path that no file has."""
+    """The first path that no file has, in whatever case and spelling: other systems make no difference."""
+    beside = (folder.root / path(0)).parent
+    taken = {_folded(file.name) for file in beside.iterdir()} if beside.is_dir() else set()
     number = 0
-    while (folder.root / path(number)).exists() or (folder.root / path(number)).is_symlink():
+    while _folded(PurePosixPath(path(number)).name) in taken:
         number = number + 1 if number else 2
     return path(number)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name.casefold())
 
 
 def slug_of(text: str, number: int = 0) -> str:
@@ -259,11 +270,17 @@ def slug_of(text: str, number: int = 0) -> str:
     folded = unicodedata.normalize("NFKC", text).lower()
     slug = ""
     for word in "".join(char if char.isalnum() else " " for char in folded).split():
-        longer = f"{slug}-{word}" if slug else word.encode()[:_SLUG_BYTES].decode("utf-8", "ignore")
+        longer = f"{slug}-{word}" if slug else _cut_bytes(word, _SLUG_BYTES)
         if len(longer.encode()) > _SLUG_BYTES:
             break
         slug = longer
+    if slug in _DEVICES:  # of Windows, with whatever suffix
+        slug = f"{slug}-fact"
     return f"{slug or 'memory'}{f'-{number}' if number else ''}"
+
+
+def _cut_bytes(text: str, size: int) -> str:
+    return text.encode()[:size].decode("utf-8", "ignore")
 
 
 def _cut(text: str, size: int) -> str:

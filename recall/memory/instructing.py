@@ -11,8 +11,9 @@ from recall.lifecycle.remember import Outcome
 from recall.memory.stored import Remembered, Stored
 from recall.store.instructions import Item as Line
 from recall.store.instructions import append_instruction, items, items_of, without_item
-from recall.store.plan import Change, Folder, IndexMode, Item, Plan, content, digest
+from recall.store.plan import Change, Folder, IndexMode, Item, Plan, digest, read_bytes
 from recall.store.projects import real_path
+from recall.store.seals import key_in
 from recall.store.topics import Scope
 
 _MARK: Final = "#"
@@ -24,7 +25,7 @@ class Instructions:
 
     Attributes:
         files: of the project and, where there is a home, of the user; need not exist.
-        locks: folder of lock files.
+        locks: folder of lock files, the user's own.
     """
 
     files: Mapping[Scope, Path]
@@ -62,23 +63,35 @@ class Instructions:
 
         Raises:
             TopicError: the file has no such item.
+            UnsafePathError: the project's file is a link out of the project.
         """
         scope, _, rest = ("", "", name) if not name.startswith(f"{Scope.USER}:") else name.partition(":")
         whose = Scope.USER if scope else Scope.PROJECT
         file = self.files.get(whose)
         if file is None or not rest.startswith(f"{file.name}{_MARK}"):
             return None
-        data = content(file)
+        folder = self.folder(whose)
+        name_on_disk = self._place(whose).name
+        data = read_bytes(folder, name_on_disk)
         text = (data or b"").decode("utf-8", "surrogateescape")
         key = rest.partition(_MARK)[2]
         after = without_item(text, key, file=file).encode("utf-8", "surrogateescape")
         gone = next(item for item in items_of(text) if item.id == key)
-        change = Change(self.folder(whose), file.name, digest(data), after)
+        change = Change(folder, name_on_disk, digest(data), after)
         return Plan("delete", (change,), (Item(name, gone.text),))
 
     def folder(self, scope: Scope) -> Folder:
         """Where the file lies, as a folder that plans change; its `.trash` keeps what was removed."""
-        return Folder(self.files[scope].parent, scope, IndexMode.OFF)
+        return Folder(self._place(scope).parent, scope, IndexMode.OFF, key=self.key)
+
+    def _place(self, scope: Scope) -> Path:
+        """The file; for the user's own the one that a link leads to, wherever that is."""
+        return real_path(self.files[scope]) if scope is Scope.USER else self.files[scope]
+
+    @property
+    def key(self) -> bytes:
+        """The user's secret, by which his own journals are known."""
+        return key_in(self.locks)
 
     def _id(self, scope: Scope, item: Line) -> str:
         name = f"{self.files[scope].name}{_MARK}{item.id}"

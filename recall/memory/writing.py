@@ -69,7 +69,8 @@ class Writer:
         clock: Callable[[], float],
         keep_days: float,
     ) -> None:
-        self.folders = folders
+        # What a stopped run left is only carried on when this user began it: the folder may come from anybody.
+        self.folders = {scope: replace(folder, key=instructions.key) for scope, folder in folders.items()}
         self.instructions = instructions
         self._keeper = keeper
         self._model = model
@@ -110,8 +111,8 @@ class Writer:
         # Who remembers next shall find what this one wrote: else one fact is written twice.
         with exclusive(folder.root / TRASH / "remember.lock", timeout_s=_REMEMBER_WAIT_S):
             for _ in range(_TRIES):
-                decision = self._decide(fact, folder)
                 try:
+                    decision = self._decide(fact, folder)
                     run = self._carry_out(decision.plan)
                 except StalePlanError:
                     continue

@@ -5,9 +5,9 @@ and a journal beside it lets the next process end what one that was stopped had 
 `.trash` with all that it removed, so that it can be undone (`store.trash`).
 """
 
-import json
 import logging
 import secrets
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,9 +17,19 @@ from typing import Final
 
 from recall.errors import StalePlanError, UnsafePathError
 from recall.store import disk, tombstones
-from recall.store.journal import PENDING, TRASH, Journal, Upkeep, journal_of, no_upkeep, read_journal
+from recall.store.journal import (
+    PENDING,
+    TRASH,
+    Journal,
+    Upkeep,
+    is_ours,
+    journal_of,
+    no_upkeep,
+    read_journal,
+    read_record,
+)
 from recall.store.locks import exclusive
-from recall.store.plan import Change, Folder, Plan, Run, content, digest, place_of, read_bytes
+from recall.store.plan import Change, Folder, Plan, Run, digest, place_of, read_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -102,17 +112,23 @@ def make_trash(root: Path) -> Path:
     """The folder of removed things, made when missing, which no scan and no commit takes in.
 
     Raises:
-        UnsafePathError: somebody put a link in its place, which could lead anywhere.
+        UnsafePathError: somebody put a link in its place or in that of a lock, which could lead anywhere.
     """
     trash = root / TRASH
     if trash.is_symlink():
         raise UnsafePathError(trash, root)
     tombstones.make_trash(trash)
+    for lock in trash.glob("*.lock"):
+        if not stat.S_ISREG(lock.lstat().st_mode):
+            raise UnsafePathError(lock, root)
     return trash
 
 
 def finish(folder: Folder, *, upkeep: Upkeep = no_upkeep) -> Run | None:
     """Does what is left of a run that was stopped; the lock of the folder must be held.
+
+    A journal that this user's recall has not written, for instance one that came with a repository, is set aside, and
+    nothing of it is done.
 
     Returns:
         The run; None when there was none.
@@ -121,15 +137,22 @@ def finish(folder: Folder, *, upkeep: Upkeep = no_upkeep) -> Run | None:
         OSError: it cannot be done yet.
     """
     file = folder.root / TRASH / PENDING
-    data = content(file)
-    if data is None:
-        return None
     try:
-        journal = read_journal(folder, json.loads(data))
-    except (ValueError, KeyError, TypeError, UnsafePathError) as error:
+        record = read_record(file)
+        journal = read_journal(folder, record)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, UnsafePathError) as error:
         # A journal has its name only once it is whole: this one is not ours, or somebody wrote into it.
-        aside = file.with_name(f"{PENDING}.corrupt-{secrets.token_hex(4)}")
-        disk.rename(file, aside)
-        logger.warning("%s was set aside: %s", aside, error)
+        _set_aside(file, "corrupt", str(error))
+        return None
+    if not is_ours(folder, record):
+        _set_aside(file, "foreign", "this user's recall has not written it")
         return None
     return journal.end(journal.carry_out(), upkeep)
+
+
+def _set_aside(file: Path, kind: str, why: str) -> None:
+    aside = file.with_name(f"{PENDING}.{kind}-{secrets.token_hex(4)}")
+    disk.rename(file, aside)
+    logger.warning("%s was set aside, and nothing of it was done: %s", aside, why)

@@ -2,16 +2,20 @@
 
 import errno
 import json
+import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from recall.errors import TopicError
 from recall.store import disk
-from recall.store.files import confine
+from recall.store.files import confine, read_text
 from recall.store.plan import Change, Folder, Item, Run, content, digest, place_of
+from recall.store.seals import is_sealed, sealed
 
 TRASH: Final = ".trash"
 PENDING: Final = "pending.json"
@@ -19,6 +23,12 @@ RECORD: Final = "run.json"
 
 _STEM: Final = 40  # characters of a file's name that its backup keeps, for people
 _VERSION: Final = 1
+_LARGEST: Final = (
+    256 * 1024 * 1024
+)  # bytes of a journal; it says what was forgotten, of which a file has 16 MiB at most
+_HASH: Final = re.compile(r"(?:[0-9a-f]{64})?")
+_LATEST_NS: Final = 2**63
+_LONGEST_NAME: Final = 255  # characters; no file system has longer ones
 _NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # of some file systems
 
 
@@ -112,11 +122,11 @@ class Step:
             return self._remove()
         if not self.new.exists():
             return True
-        now = digest(content(self.target))
+        now = _seen(self.target)
         if now == self.after:
             disk.delete(self.new)
             return True
-        if now != self.before:
+        if now != self.before or _seen(self.new) != self.after:
             return False
         return self._exchange() if self.before else self._put()
 
@@ -144,12 +154,12 @@ class Step:
                 disk.rename(self.target, self.old)  # whatever it holds by now, it is kept
             except FileNotFoundError:
                 return True
-            if digest(content(self.old)) != self.before:
+            if _seen(self.old) != self.before:
                 disk.rename(self.old, self.target)
                 return False
             disk.flush_folder(self.old.parent)
         elif self.target.exists():
-            if digest(content(self.target)) != self.before:
+            if not self.before == _seen(self.target) == _seen(self.old):
                 return False
             disk.delete(self.target)
         disk.flush_folder(self.target.parent)
@@ -157,7 +167,7 @@ class Step:
 
     def undo(self) -> None:
         """Takes back what was done, unless somebody else changed the file since."""
-        if digest(content(self.target)) != self.after:
+        if _seen(self.target) != self.after:
             return
         if not self.before:
             disk.delete(self.target)
@@ -203,7 +213,7 @@ class Journal:
             for step in self.steps:
                 step.stage(changes[step.path])
             draft = self._place / "journal"
-            disk.create(draft, [_dumped(self.described())], mode=0o600)
+            disk.create(draft, [self._dumped(self.described())], mode=0o600)
             disk.flush_folder(self._place)
             disk.flush_folder(self._trash)
             disk.rename(draft, self._trash / PENDING)
@@ -233,7 +243,7 @@ class Journal:
         run = replace(self.run, paths=done, skipped=tuple(skipped), notes=tuple(notes))
         record = {**self.described(), "skipped": list(skipped), **more}
         with suppress(FileExistsError):
-            disk.create(self._place / RECORD, [_dumped(record)], mode=0o600)
+            disk.create(self._place / RECORD, [self._dumped(record)], mode=0o600)
         disk.flush_folder(self._place)
         disk.delete(self._trash / PENDING)
         disk.flush_folder(self._trash)
@@ -249,6 +259,10 @@ class Journal:
             for step in self.steps
             if step.path in done
         )
+
+    def _dumped(self, record: Mapping[str, Any]) -> bytes:
+        whole = sealed(record, self.folder.root, self.folder.key)
+        return (json.dumps(whole, ensure_ascii=True, indent=2) + "\n").encode("ascii")
 
     def described(self) -> dict[str, Any]:
         """For the journal and the record."""
@@ -278,27 +292,70 @@ def journal_of(run: Run, folder: Folder, changes: Sequence[Change]) -> Journal:
     return Journal(folder, run, tuple(steps))
 
 
+def read_record(file: Path) -> Mapping[str, Any]:
+    """What a journal or a record says.
+
+    Raises:
+        ValueError: it is a link, huge or no JSON.
+        OSError: it is not there or cannot be read.
+    """
+    if file.is_symlink():
+        raise TopicError("is a link; a journal is none", path=file)
+    text, _ = read_text(file, max_bytes=_LARGEST)
+    try:
+        record = json.loads(text)
+    except RecursionError as error:
+        raise TopicError("is no journal", path=file) from error
+    if not isinstance(record, dict):
+        raise TopicError("is no journal", path=file)
+    return record
+
+
 def read_journal(folder: Folder, record: Mapping[str, Any]) -> Journal:
     """What a run has said that it does, in its journal or its record.
 
     Raises:
-        ValueError, KeyError, TypeError: it was not written by us.
+        ValueError, KeyError, TypeError, AttributeError, OverflowError: it was not written by us.
         UnsafePathError: it names files outside the folder.
     """
-    name = str(record["run"])
+    name, time = _name(record["run"]), float(record["time"])
+    if not math.isfinite(time):
+        raise ValueError("a run has a time")
     place = confine(name, folder.root / TRASH)
     items = tuple(Item(str(item["id"]), str(item["text"])) for item in record["items"])
-    steps = []
-    for change in record["changes"]:
-        new, old = (confine(str(change[key]), place) for key in ("new", "old"))
-        path, mtime_ns = str(change["path"]), int(change["mtime_ns"])
-        target = place_of(folder, path)
-        steps.append(Step(path, str(change["before"]), str(change["after"]), mtime_ns, target, new, old))
-    return Journal(folder, Run(name, str(record["kind"]), float(record["time"]), items=items), tuple(steps))
+    steps = tuple(_step(change, folder, place) for change in record["changes"])
+    return Journal(folder, Run(name, str(record["kind"]), time, items=items), steps)
 
 
-def _dumped(record: Mapping[str, Any]) -> bytes:
-    return (json.dumps(record, ensure_ascii=True, indent=2) + "\n").encode("ascii")
+def is_ours(folder: Folder, record: Mapping[str, Any]) -> bool:
+    """Whether this user's recall wrote the journal or the record, and nobody has changed it."""
+    return is_sealed(record, folder.root, folder.key)
+
+
+def _step(change: Mapping[str, Any], folder: Folder, place: Path) -> Step:
+    new, old = (confine(_name(change[key]), place) for key in ("new", "old"))
+    path, mtime_ns = str(change["path"]), int(change["mtime_ns"])
+    before, after = str(change["before"]), str(change["after"])
+    if any(len(part) > _LONGEST_NAME for part in PurePosixPath(path).parts):
+        raise ValueError("no file has so long a name")
+    if not (_HASH.fullmatch(before) and _HASH.fullmatch(after) and 0 <= mtime_ns < _LATEST_NS and new != old):
+        raise ValueError("a change has two hashes, a time and two places for what it moves")
+    return Step(path, before, after, mtime_ns, place_of(folder, path), new, old)
+
+
+def _name(told: object) -> str:
+    """A name in a folder, which leads nowhere else."""
+    if not isinstance(told, str) or PurePosixPath(told).name != told or told in {"", ".", ".."}:
+        raise ValueError("a run and its copies have plain names")
+    return told
+
+
+def _seen(file: Path) -> str:
+    """The hash of what a file holds, "" for no file; no hash at all for a folder, which is none of ours."""
+    try:
+        return digest(content(file))
+    except (IsADirectoryError, NotADirectoryError):
+        return "a folder"
 
 
 def has_pending(root: Path) -> bool:

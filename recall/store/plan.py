@@ -34,12 +34,14 @@ class Folder:
         scope: whose memory it is.
         index: who owns its MEMORY.md.
         meta: the host's meta.json, None where the host has none.
+        key: the user's secret, by which his own journals are known (`store.seals`); without one all are believed.
     """
 
     root: Path
     scope: Scope = Scope.PROJECT
     index: IndexMode = IndexMode.CURATED
     meta: Path | None = None
+    key: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

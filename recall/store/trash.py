@@ -1,21 +1,27 @@
 """What was removed or replaced: the runs in `.trash`, undoing one, letting old ones go, and real forgetting."""
 
-import json
+import errno
+import re
+import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from recall.errors import TopicError, UnsafePathError
 from recall.store import disk
 from recall.store.applying import writing
 from recall.store.capacity import INDEX_NAME
 from recall.store.files import confine
-from recall.store.journal import RECORD, TRASH, Journal, read_journal
+from recall.store.journal import RECORD, TRASH, Journal, is_ours, read_journal, read_record
 from recall.store.plan import Change, Folder, Plan, Run, content, digest, read_bytes
 
-_DAY_S = 86_400.0
+_DAY_S: Final = 86_400.0
+_RUN: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-[0-9a-f]{8}")
+_NOT_OURS: Final = "it was recorded by another user or on another machine, or came with the repository; look twice"
+_NO_COPIES: Final = frozenset({".gitignore", "forgotten.jsonl"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +48,12 @@ def _journals(folder: Folder) -> Iterator[tuple[Path, Journal, Mapping[str, Any]
     if trash.is_symlink() or not trash.is_dir():
         return
     for place in sorted(trash.iterdir()):
-        data = content(place / RECORD) if place.is_dir() and not place.is_symlink() else None
-        if data is None:
+        if place.is_symlink() or not place.is_dir():
             continue
         try:
-            record = json.loads(data)
+            record = read_record(place / RECORD)
             journal = read_journal(folder, record)
-        except (ValueError, KeyError, TypeError, UnsafePathError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, UnsafePathError):
             continue
         if journal.run.id == place.name:
             yield place, journal, record
@@ -62,7 +67,8 @@ def restoring(folders: Sequence[Folder], run: str = "") -> Plan:
 
     Args:
         folders: the memory folders.
-        run: its id; "" for the last one that was no restoring itself.
+        run: its id; "" for the last one that was no restoring itself. One that somebody else put there, with a cloned
+            repository for instance, is meant only where there is none of this user's.
 
     Raises:
         TopicError: there is no such run.
@@ -78,18 +84,21 @@ def restoring(folders: Sequence[Folder], run: str = "") -> Plan:
         raise TopicError(
             f"{named} is there to restore; `recall restore --list` shows all", path=folders[0].root / TRASH
         )
-    last = max(found, key=lambda one: (one[1].run.time, one[1].run.id))[1].run
-    parts = [one for one in found if one[1].run.id == last.id]
+    ours = [one for one in found if is_ours(one[1].folder, one[2])]
+    last = max(ours or found, key=lambda one: (one[1].run.time, one[1].run.id))[1].run
+    parts = [one for one in ours or found if one[1].run.id == last.id]
     changes = [change for place, journal, record in parts for change in _inverse(place, journal, record)]
-    notes = (f"undoes {last.kind} {last.id}",)
+    notes = (f"undoes {last.kind} {last.id}", *(() if ours else (_NOT_OURS,)))
     return Plan("restore", tuple(changes), last.items, notes, undoes=last.id)
 
 
 def _inverse(place: Path, journal: Journal, record: Mapping[str, Any]) -> Iterator[Change]:
+    told = record.get("skipped")
+    skipped = told if isinstance(told, list) else []
     for step in journal.steps:
-        if step.path in record.get("skipped", ()):
+        if step.path in skipped:
             continue
-        before = content(confine(step.old.name, place)) if step.before else None
+        before = _copy(step.old) if step.before else None
         if step.before and digest(before) != step.before:
             raise TopicError("the kept copy is gone or was changed; take from it what you need by hand", path=step.old)
         yield Change(journal.folder, step.path, step.after, before, step.mtime_ns or None)
@@ -102,25 +111,41 @@ def _index_inverse(place: Path, folder: Folder, told: object) -> Change | None:
     if not isinstance(told, dict):
         return None
     before, after, old = (str(told.get(key, "")) for key in ("before", "after", "old"))
-    if digest(read_bytes(folder, INDEX_NAME)) != after:
+    if before == after or digest(read_bytes(folder, INDEX_NAME)) != after:
         return None
-    data = content(confine(old, place)) if before else None
+    data = _copy(confine(old, place)) if before else None
     return Change(folder, INDEX_NAME, after, data) if digest(data) == before else None
 
 
+def _copy(file: Path) -> bytes | None:
+    """What a kept copy holds; None where there is none."""
+    return content(file) if file.is_file() and not file.is_symlink() else None
+
+
 def expire(folder: Folder, *, now: float, days: float) -> list[str]:
-    """Deletes the runs that are older than so many days; gives their ids.
+    """Deletes the runs that are older than so many days, also what a stop left of one; gives their ids.
 
     Raises:
         LockedError: another process keeps writing.
     """
-    old = [place for place, journal, _ in _journals(folder) if now - journal.run.time > days * _DAY_S]
-    if not old:
+    if not _older(folder, now - days * _DAY_S):
         return []
-    with writing(folder):
+    with writing(folder) as trash:
+        old = _older(folder, now - days * _DAY_S)
         for place in old:
             disk.delete_folder(place)
+        disk.flush_folder(trash)
     return [place.name for place in old]
+
+
+def _older(folder: Folder, than: float) -> list[Path]:
+    times = {place: journal.run.time for place, journal, _ in _journals(folder)}
+    trash = folder.root / TRASH
+    for place in sorted(trash.iterdir()) if trash.is_dir() and not trash.is_symlink() else ():
+        if place not in times and (named := _RUN.fullmatch(place.name)) and not place.is_symlink():
+            with suppress(ValueError):
+                times[place] = datetime.strptime(named[1], "%Y-%m-%dT%H-%M-%S").replace(tzinfo=UTC).timestamp()
+    return [place for place, time in times.items() if time < than]
 
 
 def purge(
@@ -142,28 +167,52 @@ def purge(
         OSError: a copy cannot be read or deleted.
     """
     needles = [needle for text in texts if (needle := _bare(text))]
-    gone = []
+    gone: list[str] = []
+    left: list[str] = []
     with writing(folder) as trash:
         touched = {place for place, journal, _ in _journals(folder) if any(s.path in paths for s in journal.steps)}
         for place in sorted(trash.iterdir()):
-            if not place.is_dir() or place.is_symlink():
+            if place.name in _NO_COPIES or place.suffix == ".lock":
                 continue
-            if place.name in runs or place in touched or any(_holds(file, needles) for file in place.iterdir()):
-                disk.delete_folder(place)
-                if place.exists():
-                    raise OSError(f"{place}: cannot be deleted; delete it by hand")
-                gone.append(place.name)
+            try:
+                if place.name in runs or place in touched or _keeps(place, needles):
+                    _delete(place)
+                    gone.append(place.name)
+            except OSError as error:
+                left.append(f"{place} ({error.strerror})")
         disk.flush_folder(trash)
+    if left:
+        raise OSError(f"a copy may be left, because this cannot be read or deleted: {', '.join(left)}")
     return gone
 
 
+def _delete(place: Path) -> None:
+    """Deletes it; a link goes, what it leads to stays."""
+    if place.is_symlink() or not place.is_dir():
+        disk.delete(place)
+        return
+    disk.delete_folder(place)
+    if place.exists():
+        raise OSError(errno.ENOTEMPTY, "not all of it could be deleted", str(place))
+
+
+def _keeps(place: Path, needles: Sequence[str]) -> bool:
+    """Whether one of the texts stands in the file, or in any below the folder."""
+    mode = place.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return any(_keeps(file, needles) for file in place.iterdir())
+    return stat.S_ISREG(mode) and _holds(place, needles)
+
+
 def _holds(file: Path, needles: Sequence[str]) -> bool:
-    text = (content(file) or b"").decode("utf-8", "replace")
-    if file.name == RECORD:
-        with suppress(ValueError, KeyError, TypeError):
-            text = " ".join(str(item["text"]) for item in json.loads(text)["items"])
+    text = file.read_bytes().decode("utf-8", "replace")
     bare = _bare(text)
-    return any(needle in bare for needle in needles)
+    if any(needle in bare for needle in needles):
+        return True
+    told = ""
+    with suppress(ValueError, KeyError, TypeError):  # in a journal, what is not ASCII is escaped
+        told = _bare(" ".join(str(item["text"]) for item in read_record(file)["items"]))
+    return any(needle in told for needle in needles)
 
 
 def _bare(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from recall.errors import RecallError
 from recall.store import disk
 from recall.store.capacity import INDEX_NAME
+from recall.store.files import confine
 from recall.store.index_file import Put, build_missing, curated, generated, publish_index, read_index, write_index
 from recall.store.journal import TRASH, Aftermath
 from recall.store.plan import Folder, IndexMode, content, digest
@@ -48,6 +49,7 @@ def _index(aftermath: Aftermath) -> dict[str, Any]:
     folder = aftermath.folder
     if folder.index is IndexMode.OFF or any(done.path == INDEX_NAME for done in aftermath.done):
         return {}
+    confine(INDEX_NAME, folder.root)  # a link that came with a repository could lead to any file of the user's
     for _ in range(_TRIES):
         before = read_index(folder.root)
         after = _renewed(before, aftermath)
