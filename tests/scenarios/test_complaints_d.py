@@ -144,7 +144,9 @@ with Memory.open(Path(sys.argv[1]), background=False) as memory:
 def test_d28_two_sessions_that_add_at_once_lose_no_line_of_the_index(root: Path, surroundings: dict[str, str]) -> None:
     environment = surroundings | {"RECALL_ENCODER__MODEL": "off"}
     sessions = [
-        subprocess.Popen([sys.executable, "-c", _ADD, root, name], env=environment, stderr=subprocess.PIPE, encoding="utf-8")
+        subprocess.Popen(
+            [sys.executable, "-c", _ADD, root, name], env=environment, stderr=subprocess.PIPE, encoding="utf-8"
+        )
         for name in ("left", "right")
     ]
     for session in sessions:
