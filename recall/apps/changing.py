@@ -144,28 +144,11 @@ def restore(opening: Opening, run: str, lists: bool, yes: bool) -> None:
 
     with opening.memory() as memory:
         if not lists:
-            _carry_out(opening, memory, _undoing(memory, run), yes=yes)
+            _carry_out(opening, memory, memory.restore(run), yes=yes)
         elif opening.as_json:
             emit(plans.runs_data(memory.runs()))
         else:
             show(plans.runs(memory.runs()))
-
-
-def _undoing(memory: Memory, run: str) -> Plan:
-    """The plan that undoes the run, if it can be done: better said now than after a yes."""
-    from recall.store.plan import digest, read_bytes
-
-    plan = memory.restore(run)
-    now = {change: digest(read_bytes(change.folder, change.path)) for change in plan.changes}
-    if plan and all(found == digest(change.after) for change, found in now.items()):
-        raise TopicError("is undone already; `recall restore --list` shows all runs", path=plan.undoes)
-    for change, found in now.items():
-        if found != change.before:
-            raise TopicError(
-                f"has changed since {plan.undoes}; undo later runs first, `recall restore --list` shows them",
-                path=change.folder.root / change.path,
-            )
-    return plan
 
 
 def _carry_out(opening: Opening, memory: Memory, plan: Plan, *, yes: bool, purge: bool = False) -> None:

@@ -44,7 +44,12 @@ def candidates(topics: Iterable[Topic]) -> list[Candidate]:
 
 def named(name: str, among: Sequence[Candidate]) -> list[Candidate]:
     """The entries that an id means: one entry, or all of a topic, with or without `.md`."""
-    return [one for one in among if name in {one.id, one.topic.id, one.topic.id.removesuffix(".md")}]
+    return [one for one in among if name in _names(one)]
+
+
+def _names(one: Candidate) -> set[str]:
+    stem = one.topic.id.removesuffix(".md")
+    return {one.id, f"{stem}:{one.index}" if one.id != one.topic.id else stem, one.topic.id, stem}
 
 
 def by_phrase(query: str, among: Sequence[Candidate], *, limit: int = LIMIT) -> list[Candidate]:

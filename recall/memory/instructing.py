@@ -1,6 +1,6 @@
 """Standing instructions, AGENTS.md of the project and of the user, as part of what a memory remembers and lists."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -58,27 +58,34 @@ class Instructions:
             for item in items(file)
         ]
 
-    def deletion(self, name: str) -> Plan | None:
-        """The plan that removes one item (W-MNG-02); None when the id is of no item.
+    def knows(self, name: str) -> bool:
+        """Whether an id has the form of an item's."""
+        scope, rest = _parted(name)
+        return scope in self.files and rest.startswith(f"{self.files[scope].name}{_MARK}")
+
+    def deletion(self, names: Sequence[str]) -> Plan:
+        """The plan that removes these items and nothing else (W-MNG-02).
 
         Raises:
             TopicError: the file has no such item.
             UnsafePathError: the project's file is a link out of the project.
         """
-        scope, _, rest = ("", "", name) if not name.startswith(f"{Scope.USER}:") else name.partition(":")
-        whose = Scope.USER if scope else Scope.PROJECT
-        file = self.files.get(whose)
-        if file is None or not rest.startswith(f"{file.name}{_MARK}"):
-            return None
-        folder = self.folder(whose)
-        name_on_disk = self._place(whose).name
-        data = read_bytes(folder, name_on_disk)
-        text = (data or b"").decode("utf-8", "surrogateescape")
-        key = rest.partition(_MARK)[2]
-        after = without_item(text, key, file=file).encode("utf-8", "surrogateescape")
-        gone = next(item for item in items_of(text) if item.id == key)
-        change = Change(folder, name_on_disk, digest(data), after)
-        return Plan("delete", (change,), (Item(name, gone.text),))
+        changes: list[Change] = []
+        items: list[Item] = []
+        for scope, file in self.files.items():
+            keys = {name: _parted(name)[1].partition(_MARK)[2] for name in names if _parted(name)[0] is scope}
+            if not keys:
+                continue
+            folder, place = self.folder(scope), self._place(scope).name
+            before = read_bytes(folder, place)
+            text = (before or b"").decode("utf-8", "surrogateescape")
+            said = {item.id: item.text for item in items_of(text)}
+            # From the last one on: the id of one of two equal items says which of them it is.
+            for key in sorted(keys.values(), reverse=True):
+                text = without_item(text, key, file=file)
+            changes.append(Change(folder, place, digest(before), text.encode("utf-8", "surrogateescape")))
+            items += [Item(name, said[key]) for name, key in keys.items()]
+        return Plan("delete", tuple(changes), tuple(items))
 
     def folder(self, scope: Scope) -> Folder:
         """Where the file lies, as a folder that plans change; its `.trash` keeps what was removed."""
@@ -96,3 +103,9 @@ class Instructions:
     def _id(self, scope: Scope, item: Line) -> str:
         name = f"{self.files[scope].name}{_MARK}{item.id}"
         return name if scope is Scope.PROJECT else f"{scope}:{name}"
+
+
+def _parted(name: str) -> tuple[Scope, str]:
+    """Whose an item is, and the rest of its id."""
+    prefix = f"{Scope.USER}:"
+    return (Scope.USER, name.removeprefix(prefix)) if name.startswith(prefix) else (Scope.PROJECT, name)

@@ -11,29 +11,29 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-import numpy as np
-
 from recall.errors import LockedError, RecallError, StalePlanError, TopicError
-from recall.lifecycle.forget import LIMIT, Candidate, by_phrase, candidates, forgetting, named
-from recall.lifecycle.remember import Decision, Fact, Neighbour, Origin, Outcome, decide, fact_of, foldered
+from recall.lifecycle.forget import LIMIT, Candidate, candidates, forgetting
+from recall.lifecycle.remember import Decision, Fact, Origin, Outcome, decide, fact_of, foldered
 from recall.memory.answers import Answers
 from recall.memory.instructing import Instructions
 from recall.memory.keeper import Keeper
+from recall.memory.lookup import Lookup
 from recall.memory.model import Model
 from recall.memory.stored import Remembered, Stored
 from recall.memory.tracing import Tracer
-from recall.search.types import Filter
 from recall.store.applying import apply, make_trash, writing
 from recall.store.editing import Source
 from recall.store.journal import TRASH, has_pending
 from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, Item, Plan, Run, digest, read_bytes
 from recall.store.tombstones import Tombstones
-from recall.store.topics import Entry, MemoryType, Scope, Topic, entry_lines, search_text
+from recall.store.topics import MemoryType, Scope, Topic, entry_lines
 from recall.store.trash import Kept, expire, kept, purge, restoring
 from recall.store.upkeep import bring_in_step
 
 logger = logging.getLogger(__name__)
+
+_NOTHING: Final = Plan("delete", ())
 
 _TRIES: Final = 20  # others that write at the same moment are few
 _NEIGHBOURS: Final = 8  # topics that may say the same as a new fact
@@ -73,8 +73,7 @@ class Writer:
         self.folders = {scope: replace(folder, key=instructions.key) for scope, folder in folders.items()}
         self.instructions = instructions
         self._keeper = keeper
-        self._model = model
-        self._answers = answers
+        self._lookup = Lookup(keeper, model, answers)
         self._tracer = tracer
         self._clock = clock
         self._keep_days = keep_days
@@ -136,26 +135,14 @@ class Writer:
         return None
 
     def _decide(self, fact: Fact, folder: Folder) -> Decision:
-        topics = [topic for topic in self._answers.nearest(fact.summary, _NEIGHBOURS) if not topic.superseded_by]
-        found = candidates(topics)[:_ENTRIES]
-        cosines = self._cosines(fact.summary, [one.entry for one in found])
-        neighbours = [Neighbour(one, cosine) for one, cosine in zip(found, cosines, strict=True)]
         style = foldered if _has_folders(folder) else None
-        return decide(fact, neighbours, folder, now=self._clock(), style=style)
-
-    def _cosines(self, text: str, entries: Sequence[Entry]) -> list[float]:
-        """How near each entry is to the text; 0 without a model."""
-        encoder = self._model.encoder
-        if encoder is None or not entries:
-            return [0.0] * len(entries)
-        vectors = encoder.encode_documents([text, *(entry.summary for entry in entries)])
-        return [float(value) for value in np.nan_to_num(vectors[1:] @ vectors[0])]
+        return decide(fact, self._lookup.neighbours(fact.summary), folder, now=self._clock(), style=style)
 
     def entries(self) -> list[Stored]:
         """Every entry of every topic, and every instruction (W-MNG-01)."""
         found = [
             Stored(one.id, one.topic.scope, one.topic.file, *lines, one.entry.summary)
-            for topic in self._topics(())
+            for topic in self._lookup.topics()
             for one, lines in zip(candidates([topic]), _lines(topic), strict=False)
         ]
         return found + self.instructions.entries()
@@ -164,31 +151,34 @@ class Writer:
 
     def forget(self, query: str, *, limit: int | None, scopes: Collection[Scope]) -> Plan:
         """The plan that removes what a request means; see `Memory.forget`."""
-        among = candidates(self._topics(scopes))
-        chosen = named(query.strip(), among) or by_phrase(query, among, limit=limit or LIMIT)
-        if not chosen:
-            chosen = self._meant(query, among, limit or LIMIT, scopes)
-        return self._removal(chosen)
+        most = limit or LIMIT
+        return self._removal(
+            self._lookup.named(query.strip(), scopes)
+            or self._lookup.holding(query, most, scopes)
+            or self._lookup.meant(query, most, scopes)
+        )
 
     def delete(self, names: Sequence[str]) -> Plan:
-        """The plan that removes topics or entries by their ids.
+        """The plan that removes topics, entries or instructions by their ids.
 
         Raises:
             TopicError: there is none of that name.
         """
-        if len(names) == 1 and (plan := self.instructions.deletion(names[0])):
-            return replace(plan, _carry_out=lambda made, _: self._carry_out(made))
-        among = candidates(self._topics(()))
+        of_instructions = [name for name in names if self.instructions.knows(name)]
         chosen: dict[str, Candidate] = {}
         for name in names:
-            found = named(name, among)
-            if not found:
+            found = [] if name in of_instructions else self._lookup.named(name)
+            if not found and name not in of_instructions:
                 raise TopicError("no topic or entry of that name; `recall list` shows all", path=name)
             chosen |= {one.id: one for one in found}
-        return replace(self._removal(list(chosen.values())), kind="delete")
+        return replace(self._removal(list(chosen.values()), self.instructions.deletion(of_instructions)), kind="delete")
 
-    def _removal(self, chosen: Sequence[Candidate]) -> Plan:
-        plan = forgetting(chosen, self.folders)
+    def _removal(self, chosen: Sequence[Candidate], beside: Plan = _NOTHING) -> Plan:
+        """The plan that removes these entries, and does what another one says."""
+
+        def planned() -> Plan:
+            plan = forgetting(chosen, self.folders)
+            return replace(plan, changes=plan.changes + beside.changes, items=plan.items + beside.items)
 
         def carry_out(made: Plan, purges: bool) -> Run:
             for _ in range(_TRIES):
@@ -196,30 +186,18 @@ class Writer:
                     return self._forgotten(made, self._carry_out(made), purges)
                 except StalePlanError:
                     # Somebody changed the same file; what was to go may still stand there, word for word.
-                    again = forgetting(chosen, self.folders)
+                    again = planned()
                     if again.items != made.items:
                         raise
                     made = replace(made, changes=again.changes)
             raise LockedError(made.changes[0].folder.root, "somebody who goes on changing the same topics")
 
-        return replace(plan, _carry_out=carry_out)
-
-    def _meant(self, query: str, among: Sequence[Candidate], limit: int, scopes: Collection[Scope]) -> list[Candidate]:
-        """The entries that fit the request by words and meaning, best topic first; of each topic the nearest."""
-        if not query.strip():
-            return []
-        recall = self._answers.full(query, limit, Filter(scopes=frozenset(scopes)))
-        chosen = []
-        for hit in recall.hits:
-            entries = [one for one in among if one.topic.id == hit.topic.id]
-            nearest = self._cosines(query, [one.entry for one in entries])
-            if entries:
-                chosen.append(max(zip(nearest, entries, strict=True), key=lambda pair: pair[0])[1])
-        return chosen
+        return replace(planned(), _carry_out=carry_out)
 
     def _forgotten(self, plan: Plan, run: Run, purges: bool) -> Run:
-        for folder in {change.folder for change in plan.changes}:
-            texts = [item.text for item in plan.items if _scope_of(item.id) is folder.scope]
+        for scope, folder in self.folders.items():
+            forgotten = [item for item in plan.items if not self.instructions.knows(item.id)]
+            texts = [item.text for item in forgotten if _scope_of(item.id) is scope]
             Tombstones(folder.root / TRASH).add(texts, run=run.id, time=run.time)
         return self._purged(plan, run) if purges else run
 
@@ -235,7 +213,7 @@ class Writer:
 
     def edit(self, name: str, text: str, seen: str | None) -> Plan:
         """The plan that gives a topic another text; see `Memory.edit`. Line ends and byte order mark stay."""
-        topic = next((one for one in self._topics(()) if name in {one.id, one.id.removesuffix(".md")}), None)
+        topic = self._lookup.topic(name)
         if topic is None:
             raise TopicError("no topic of that name; `recall list` shows all", path=name)
         if not text.strip():
@@ -289,19 +267,11 @@ class Writer:
 
     def _folder(self, scope: Scope) -> Folder:
         if scope not in self.folders:
-            raise TopicError("this host keeps no memory across projects; name a folder for it", path=str(scope))
+            raise TopicError(
+                "this host keeps no memory across projects; name a folder for it with user_root or --user-root",
+                path=str(scope),
+            )
         return self.folders[scope]
-
-    def _topics(self, scopes: Collection[Scope]) -> list[Topic]:
-        """All topics, user before project, newest first."""
-        found = []
-        for index in sorted(self._keeper.indexes, key=lambda index: index.scope is Scope.PROJECT):
-            if not scopes or index.scope in scopes:
-                index.sync_words()
-                snapshot = index.snapshot()
-                topics = snapshot.topics(range(len(snapshot)))
-                found += sorted(topics.values(), key=lambda topic: (-topic.mtime, topic.path))
-        return found
 
 
 def _lines(topic: Topic) -> list[tuple[int, int]]:
@@ -345,6 +315,6 @@ def _told(decision: Decision, run: Run, folder: Folder) -> Remembered:
         decision.id,
         folder.root / (other.topic.path if other else decision.plan.changes[0].path),
         run.id,
-        search_text(other.entry) if other else "",
+        other.entry.summary if other else "",
         (*decision.plan.notes, *run.notes),
     )

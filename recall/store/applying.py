@@ -50,7 +50,7 @@ def apply(plan: Plan, *, now: float, upkeep: Upkeep = no_upkeep) -> Run:
         UnsafePathError: a path leads out of its folder.
         OSError: a folder cannot be written; nothing was done in it.
     """
-    run = Run("", plan.kind, now, items=plan.items)
+    run = Run("", plan.kind, now, items=plan.items, undoes=plan.undoes)
     folders = sorted({change.folder for change in plan.changes}, key=lambda folder: str(folder.root))
     if not folders:
         return run

@@ -271,6 +271,7 @@ class Journal:
             "run": self.run.id,
             "kind": self.run.kind,
             "time": self.run.time,
+            "undoes": self.run.undoes,
             "items": [{"id": item.id, "text": item.text} for item in self.run.items],
             "changes": [step.described() for step in self.steps],
         }
@@ -324,7 +325,9 @@ def read_journal(folder: Folder, record: Mapping[str, Any]) -> Journal:
     place = confine(name, folder.root / TRASH)
     items = tuple(Item(str(item["id"]), str(item["text"])) for item in record["items"])
     steps = tuple(_step(change, folder, place) for change in record["changes"])
-    return Journal(folder, Run(name, str(record["kind"]), time, items=items), steps)
+    return Journal(
+        folder, Run(name, str(record["kind"]), time, items=items, undoes=str(record.get("undoes", ""))), steps
+    )
 
 
 def is_ours(folder: Folder, record: Mapping[str, Any]) -> bool:

@@ -88,6 +88,7 @@ class Run:
         skipped: files that somebody else changed at the same moment, and that were left as they are.
         notes: what else could not be done, in sentences.
         items: what it was about.
+        undoes: id of the run that it undid; "" for none.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Run:
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     items: tuple[Item, ...] = ()
+    undoes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

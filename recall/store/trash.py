@@ -67,29 +67,51 @@ def restoring(folders: Sequence[Folder], run: str = "") -> Plan:
 
     Args:
         folders: the memory folders.
-        run: its id; "" for the last one that was no restoring itself. One that somebody else put there, with a cloned
-            repository for instance, is meant only where there is none of this user's.
+        run: its id; "" for the last one that is not undone and no restoring itself. One that somebody else put there,
+            with a cloned repository for instance, is meant only where there is none of this user's.
 
     Raises:
-        TopicError: there is no such run.
+        TopicError: there is no such run, it is undone already, or one of its files has changed since.
     """
+    every = [one for folder in folders for one in _journals(folder)]
+    undone = _undone([journal.run for _, journal, _ in every])
     found = [
         (place, journal, record)
-        for folder in folders
-        for place, journal, record in _journals(folder)
-        if journal.run.id == run or (not run and journal.run.kind != "restore")
+        for place, journal, record in every
+        if journal.run.id == run or (not run and journal.run.kind != "restore" and journal.run.id not in undone)
     ]
     if not found:
         named = f"no run {run}" if run else "no run"
-        raise TopicError(
-            f"{named} is there to restore; `recall restore --list` shows all", path=folders[0].root / TRASH
-        )
+        raise TopicError(f"{named} can be undone; `recall restore --list` shows all", path=run or "restore")
     ours = [one for one in found if is_ours(one[1].folder, one[2])]
     last = max(ours or found, key=lambda one: (one[1].run.time, one[1].run.id))[1].run
     parts = [one for one in ours or found if one[1].run.id == last.id]
     changes = [change for place, journal, record in parts for change in _inverse(place, journal, record)]
+    _check(changes, last.id)
     notes = (f"undoes {last.kind} {last.id}", *(() if ours else (_NOT_OURS,)))
     return Plan("restore", tuple(changes), last.items, notes, undoes=last.id)
+
+
+def _undone(runs: Sequence[Run]) -> set[str]:
+    """Ids of the runs that others have undone, which are not undone themselves."""
+    undone: set[str] = set()
+    for run in sorted(runs, key=lambda run: (run.time, run.id), reverse=True):
+        if run.undoes and run.id not in undone:
+            undone.add(run.undoes)
+    return undone
+
+
+def _check(changes: Sequence[Change], run: str) -> None:
+    """Refuses what cannot be undone: better said before anybody agrees to it."""
+    now = [digest(read_bytes(change.folder, change.path)) for change in changes]
+    if changes and all(found == digest(change.after) for found, change in zip(now, changes, strict=True)):
+        raise TopicError("is undone already; `recall restore --list` shows all runs", path=run)
+    for found, change in zip(now, changes, strict=True):
+        if found != change.before:
+            raise TopicError(
+                f"has changed since {run}; undo later runs first, `recall restore --list` shows them",
+                path=change.folder.root / change.path,
+            )
 
 
 def _inverse(place: Path, journal: Journal, record: Mapping[str, Any]) -> Iterator[Change]:

@@ -101,16 +101,21 @@ def test_a_restored_run_can_be_done_again_by_restoring_the_restoring(folder: Fol
 def test_restoring_is_refused_where_a_file_was_edited_since(folder: Folder) -> None:
     run = apply(whole(folder), now=NOW)
     (folder.root / "kept.md").write_bytes(b"edited by hand\n")
-    with pytest.raises(StalePlanError, match=r"kept\.md"):
+    with pytest.raises(TopicError, match=r"kept\.md"):
         apply(restoring([folder], run.id), now=NOW + 1)
     assert state(folder.root) == {**AFTER, "kept.md": b"edited by hand\n"}
 
 
-def test_restoring_without_a_name_takes_the_last_run_that_was_no_restoring(folder: Folder) -> None:
-    first = apply(whole(folder), now=NOW)
-    apply(restoring([folder]), now=NOW + 1)
+def test_restoring_without_a_name_takes_the_last_run_that_is_not_undone(folder: Folder) -> None:
+    first = apply(Plan("edit", (planned(folder, "kept.md", b"one\n"),)), now=NOW)
+    second = apply(Plan("edit", (planned(folder, "kept.md", b"two\n"),)), now=NOW + 1)
+    undoing = restoring([folder])
+    assert undoing.undoes == second.id
+    undo = apply(undoing, now=NOW + 2)
     assert restoring([folder]).undoes == first.id
-    assert [one.run.kind for one in kept(folder)] == ["restore", "forget"]
+    apply(restoring([folder], undo.id), now=NOW + 3)  # what was undone holds again
+    assert restoring([folder]).undoes == second.id
+    assert [one.run.kind for one in kept(folder)] == ["restore", "restore", "edit", "edit"]
 
 
 def test_a_run_that_is_not_there_is_said_by_name(folder: Folder) -> None:

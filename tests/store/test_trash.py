@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recall.errors import StalePlanError, TopicError, UnsafePathError
+from recall.errors import TopicError, UnsafePathError
 from recall.store import disk
 from recall.store.applying import apply, finish, writing
 from recall.store.disk import Step
@@ -54,7 +54,7 @@ def test_runs_on_other_files_do_not_stand_in_the_way_of_an_older_one(folder: Fol
 def test_runs_on_the_same_file_are_undone_from_the_newest_back(folder: Folder) -> None:
     older = edit(folder, "a.md", b"second a\n")
     newer = edit(folder, "a.md", b"third a\n", now=NOW + 1)
-    with pytest.raises(StalePlanError):
+    with pytest.raises(TopicError):
         apply(restoring([folder], older.id), now=NOW + 2)
     assert state(folder)["a.md"] == b"third a\n"
     apply(restoring([folder], newer.id), now=NOW + 3)
@@ -65,7 +65,7 @@ def test_runs_on_the_same_file_are_undone_from_the_newest_back(folder: Folder) -
 def test_what_was_restored_cannot_be_restored_twice(folder: Folder) -> None:
     run = edit(folder, "a.md", None)
     apply(restoring([folder], run.id), now=NOW + 1)
-    with pytest.raises(StalePlanError):
+    with pytest.raises(TopicError):
         apply(restoring([folder], run.id), now=NOW + 2)
     assert state(folder) == {"a.md": b"first a\n", "b.md": b"first b\n"}
 
