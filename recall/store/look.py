@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from recall.store.scan import SourceFile, is_plain_name, is_settled
+from recall.store.scan import SourceFile, is_never_topic, is_plain_name, is_settled
 
 Stamp = tuple[int, int, int, int]
 """Modification time in ns, size, inode, device of a file."""
@@ -174,7 +174,9 @@ def _take(
             fresh[place] = stamp
     elif name[-9:].lower().endswith((".md", ".markdown")):
         status = entry.stat(follow_symlinks=False)
-        rest[entry.path] = status.st_mtime_ns, status.st_size, status.st_ino, status.st_mode
+        # What MEMORY.md says is nothing to a scan, and it changes with every memory.
+        is_read = not is_never_topic(name)
+        rest[entry.path] = status.st_mode, (status.st_mtime_ns, status.st_size, status.st_ino) if is_read else None
 
 
 def difference(before: Look, now: Look) -> Difference | None:

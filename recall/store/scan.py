@@ -268,6 +268,11 @@ def is_plain_name(name: str) -> bool:
     )
 
 
+def is_never_topic(name: str) -> bool:
+    """Whether a Markdown file of this name is an index or a diary, whatever it holds."""
+    return name in _SPECIAL
+
+
 def _is_utf8(name: str) -> bool:
     return name.isascii() or _SURROGATE.search(name) is None
 

@@ -47,7 +47,7 @@ def test_ordinary_edits_are_named(root: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
-    "the index file": lambda root: put(root, "MEMORY.md", "other"),
+    "the index file": lambda root: file.unlink() if (file := root / "MEMORY.md").exists() else put(root, file.name),
     "a daily note": lambda root: put(root, "2026-01-02.md", "---\nname: now a topic\n---\n"),
     "a new folder": lambda root: put(root, "more/d.md"),
     "a link": lambda root: (root / "link.md").symlink_to("a.md"),
@@ -65,6 +65,15 @@ def test_what_needs_judgement_is_left_to_a_scan(root: Path, name: str) -> None:
     before = look(root)
     CHANGES[name](root)
     assert difference(before, look(root)) is None
+
+
+def test_what_the_index_says_is_nothing_to_a_look(root: Path) -> None:
+    before = look(root)
+    put(root, "MEMORY.md", "other words")
+    put(root, "a.md", "edited")
+    found = difference(before, look(root))
+    assert found is not None
+    assert [file.path for file in found.read] == ["a.md"]
 
 
 def test_a_missing_folder_looks_the_same_until_it_is_there(tmp_path: Path) -> None:
