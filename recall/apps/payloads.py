@@ -71,6 +71,7 @@ def hit(rank: int, found: Hit) -> Payload:
         "score": round(found.score, 6),
         "cosine": found.cosine if found.cosine is None else round(found.cosine, 6),
         "lexical": found.lexical if found.lexical is None else round(found.lexical, 6),
+        "phrases": round(found.phrases, 6),
         "fit": found.fit if found.fit is None else round(found.fit, 6),
         "chunk": found.chunk,
     }

@@ -7,14 +7,15 @@ another name in the same sentence is as near as the same fact in other words (do
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from recall.index.base import Vector
 from recall.search.phrases import runs
 from recall.search.types import Hit
 from recall.store.topics import Scope, Topic
-from recall.text.facts import may_be_one
 from recall.text.tokens import normalise
+
+if TYPE_CHECKING:  # a fresh process answers without arrays
+    from recall.index.base import Vector
 
 _NEAR: Final = 0.75
 _SHORT: Final = 16  # different words of a note that states one fact
@@ -51,7 +52,7 @@ class Apart:
 @dataclass(frozen=True)
 class _Note:
     hit: Hit
-    vector: Vector | None
+    vector: "Vector | None"
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ class _Note:
         return f"{self.hit.topic.description}\n{self.hit.topic.body}"
 
 
-def apart(hits: Sequence[Hit], vectors: Sequence[Vector | None]) -> Apart:
+def apart(hits: Sequence[Hit], vectors: "Sequence[Vector | None]") -> Apart:
     """Sets aside what a better hit, or a fuller one that is near it, says as well.
 
     Of two that are near each other, one of which says all that the other does, the fuller one is shown in the place of
@@ -113,6 +114,8 @@ def _near(note: _Note, other: _Note) -> bool:
         return True
     if note.vector is None or other.vector is None or float(note.vector @ other.vector) < _NEAR:
         return False
+    from recall.text.facts import may_be_one  # takes a while to load, and only vectors bring anybody here
+
     may_mean_the_same = _repeats(note, other) or _repeats(other, note) or _are_one_fact(note, other)
     return may_mean_the_same and may_be_one(note.stated, other.stated)
 

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from recall.index.base import Products, Vector
 from recall.index.flat import best_rows
 from recall.index.snapshot import Snapshot
+from recall.search.scored import Usual
 
 _LIKELY_ROWS: Final = 256
 _DEEPER: Final = 8
 _SAMPLE: Final = 512
-# What an unrelated topic shows on average, and how many of them are supposed.
-_UNRELATED: Final = 0.06
-_SUPPOSED: Final = 10
 # When one topic in so many is allowed, comparing those alone is faster than searching among the others.
 _FEW: Final = 16
 
@@ -84,27 +82,6 @@ def cosines(snapshot: Snapshot, vector: Vector, positions: NDArray[np.int64]) ->
     chunks = np.repeat(start - begin, sizes) + np.arange(sizes.sum())
     scores = snapshot.rows[snapshot.chunk_row[chunks]] @ vector
     return Near(positions, np.fmax.reduceat(scores, begin))
-
-
-@dataclass(frozen=True, slots=True)
-class Usual:
-    """What topics show with a query, whether they have to do with it or not; of several memories the sum.
-
-    Attributes:
-        total: sum of the cosines.
-        topics: how many there are.
-    """
-
-    total: float = 0.0
-    topics: float = 0.0
-
-    def __add__(self, other: "Usual") -> "Usual":
-        return Usual(self.total + other.total, self.topics + other.topics)
-
-    @property
-    def cosine(self) -> float:
-        """The mean, unrelated topics added: of few, one right answer is much."""
-        return (self.total + _UNRELATED * _SUPPOSED) / (self.topics + _SUPPOSED)
 
 
 def usual(snapshot: Snapshot, vector: Vector, near: Near) -> Usual:

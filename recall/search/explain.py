@@ -11,10 +11,11 @@ from typing import Final
 
 from recall.index.base import Vector
 from recall.index.snapshot import Snapshot
+from recall.search.answer import Found
 from recall.search.explanation import FILTERS, Evidence, Explanation, Field, Rejected, Silence, Why, Word
 from recall.search.lexical import Shares, heuristic_points, score, word_shares
 from recall.search.phrases import Phrases
-from recall.search.retriever import ALL, Found, Hybrid, allowed_mask, search_heuristic
+from recall.search.retriever import ALL, Hybrid, allowed_mask, search_heuristic
 from recall.search.types import Filter, Hit, Recall
 from recall.search.weights import BESIDE_THE_BEST, FIT_SLACK, type_bonus
 from recall.store.topics import Topic

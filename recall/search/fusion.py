@@ -5,7 +5,7 @@ languages, because one chance word then counts as a full match; an absolute scal
 fits (spec models.md section 4).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,48 +13,14 @@ from numpy.typing import NDArray
 
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
-from recall.search.dense import Usual, best_chunks, near_topics, usual
+from recall.search.dense import best_chunks, near_topics, usual
 from recall.search.lexical import Words
-from recall.search.weights import PHRASE_WEIGHT, WORD_WEIGHT, WORDS_ALONE, fit, fit_by_words
+from recall.search.scored import Scored, Usual
+from recall.search.weights import WORD_WEIGHT, WORDS_ALONE
 
 # Where codes choose what is compared, so many of the best by words are compared as well.
 _BY_WORDS: Final = 256
 _NONE: Final = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Scored:
-    """One topic of one snapshot with its parts.
-
-    Attributes:
-        score: what it is ranked by.
-        position: its place in the snapshot.
-        cosine: None when it has no vector.
-        coverage: F.
-        chunk: number of the best chunk.
-        matched: how many different words of the query it holds, function words apart.
-        phrases: share of what the query says in phrases that it holds (search.phrases).
-        alone: share of it in words that no better topic holds (search.texts).
-    """
-
-    score: float
-    position: int
-    cosine: float | None
-    coverage: float
-    chunk: int
-    matched: int
-    phrases: float = 0.0
-    alone: float = 0.0
-
-    def holding(self, phrases: float) -> "Scored":
-        """The same once its text has been looked at."""
-        return replace(self, score=self.score + PHRASE_WEIGHT * phrases, phrases=phrases)
-
-    def fit(self, usual: Usual) -> float:
-        """How well it fits the query (search.weights)."""
-        if self.cosine is None:
-            return fit_by_words(self.coverage, self.matched)
-        return fit(self.cosine, self.coverage, self.matched, usual=usual.cosine)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,23 @@
-"""The quick answer of a fresh process: the founding scorer over plain numbers, in place of loading numpy.
+"""The quick answer of a fresh process: the founding scorer, or words alone, over plain numbers instead of numpy.
 
-Gives what `retriever.search_heuristic` gives, which is its oracle; for a few thousand topics in less time than it
-takes to load an array library, beyond that in more.
+Gives what `retriever.search_heuristic` gives, or `retriever.Hybrid.search` without a vector, which are its oracles; for
+a few thousand topics in less time than it takes to load an array library, beyond that in more.
 """
 
+import heapq
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from math import log1p
-from typing import Final
+from typing import Final, NamedTuple
 
 from recall.index.plain import PlainIndex
+from recall.search.answer import Asked, answer, depth
 from recall.search.current import standing_first
+from recall.search.scored import Place, Scored, Usual
 from recall.search.types import Coverage, Hit
-from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, B, fit_by_words, type_bonus, word_weight
+from recall.search.weights import FIELD_WEIGHTS, FULL_SHARE, K1, WORDS_ALONE, B, fit_by_words, type_bonus, word_weight
 from recall.store.scan import scan_key
-from recall.store.topics import MemoryType
+from recall.store.topics import MemoryType, Topic
 from recall.text.function_words import FUNCTION_WORDS
 from recall.text.tokens import terms, tokenize
 
@@ -23,8 +26,8 @@ MOST_TOPICS: Final = 5000
 
 _POINTS: Final = [sum(points for at, points in enumerate(FIELD_WEIGHTS) if flags >> at & 1) for flags in range(8)]
 
-_Words = dict[int, tuple[float, int]]
-"""F of a topic, and how many different words it holds, function words apart; by document number."""
+_Words = dict[int, tuple[float, list[int]]]
+"""F of a topic, and numbers of the words that it holds; by document number."""
 
 
 def search_plain(
@@ -39,13 +42,14 @@ def search_plain(
         exclude: ids of topics that may not be found.
         floor: how well a topic must fit by its words alone; 0 answers with whatever shares a word.
     """
-    tokens = tokenize(query)
-    words = _match(indexes, list(terms(query))) if floor > 0 else []
+    tokens, asked = tokenize(query), list(terms(query))
+    words = _match(indexes, asked)[0] if floor > 0 else []
     ranked: list[tuple[int, float, int, int]] = []
     for number, index in enumerate(indexes):
         for doc, points in _heuristic(index, tokens).items():
             row = index.rows[doc]
-            fits = not words or fit_by_words(*words[number].get(doc, (0.0, 0))) >= floor
+            coverage, held = words[number].get(doc, (0.0, [])) if words else (0.0, [])
+            fits = not words or fit_by_words(coverage, _telling(asked, held)) >= floor
             if fits and not (exclude and index.id_of(doc) in exclude):
                 ranked.append((-points, -row.mtime_ns / 1e9, number, doc))
     ranked.sort()
@@ -56,6 +60,56 @@ def search_plain(
     best = candidates[: max(k, 0)]
     topics = [index.topics([doc for *_, at, doc in best if at == number]) for number, index in enumerate(indexes)]
     return standing_first([Hit(topics[at][doc], -points) for points, _, at, doc in best if doc in topics[at]])
+
+
+def search_words(
+    indexes: Sequence[PlainIndex], query: str, k: int, *, exclude: Collection[str] = (), floor: float
+) -> tuple[Hit, ...]:
+    """The k best topics by their words alone, on the scale of the fused score; none when even the best do not fit.
+
+    Args:
+        indexes: where to look.
+        query: the words.
+        k: topics wanted.
+        exclude: ids of topics that may not be found.
+        floor: how well the best topic must fit by its words.
+    """
+    if k <= 0:
+        return ()
+    asked = list(terms(query))
+    words, information = _match(indexes, asked)
+    memories = _Plain(indexes, words)
+    scored: list[Place] = []
+    for number, (index, found) in enumerate(zip(indexes, words, strict=True)):
+        barred = {doc for doc in found if exclude and index.id_of(doc) in exclude}
+        places = [
+            (number, Scored(WORDS_ALONE * coverage, doc, None, coverage, 0, _telling(asked, held)))
+            for doc, (coverage, held) in found.items()
+            if doc not in barred
+        ]
+        scored += heapq.nsmallest(depth(k), places, key=memories.key)
+    told = dict(zip(asked, information, strict=True))
+    return answer(scored, memories, Asked(query, k, floor, told, Usual())).hits
+
+
+class _Plain(NamedTuple):
+    """Indexes for `answer`, with what the words say of their topics."""
+
+    indexes: Sequence[PlainIndex]
+    words: Sequence[_Words]
+
+    def key(self, place: Place) -> tuple[float, float, str]:
+        row = self.indexes[place[0]].rows[place[1].position]
+        return -place[1].score, -row.mtime_ns / 1e9, row.path
+
+    def topics(self, number: int, positions: Collection[int]) -> dict[int, Topic]:
+        return self.indexes[number].topics(positions)
+
+    def held(self, places: Sequence[Place]) -> list[Collection[int]]:
+        return [self.words[number][item.position][1] for number, item in places]
+
+    def vectors(self, hits: Sequence[Hit]) -> list[None]:
+        return [None for _ in hits]
 
 
 def coverage_plain(indexes: Sequence[PlainIndex], *, embedded: int) -> Coverage:
@@ -84,8 +138,13 @@ def _heuristic(index: PlainIndex, tokens: Sequence[str]) -> dict[int, int]:
     return {doc: points + bonus[index.rows[doc].type] for doc, points in scores.items() if doc in index.rows}
 
 
-def _match(indexes: Sequence[PlainIndex], words: Sequence[str]) -> list[_Words]:
-    """What `lexical.match_words` says of the topics that hold a word; word statistics over all indexes."""
+def _telling(words: Sequence[str], held: Collection[int]) -> int:
+    """How many of the words are no function words."""
+    return sum(words[number] not in FUNCTION_WORDS for number in held)
+
+
+def _match(indexes: Sequence[PlainIndex], words: Sequence[str]) -> tuple[list[_Words], list[float]]:
+    """What `lexical.match_words` says of the topics that hold a word, and the share of each word in what is said."""
     lengths = [dict(_lengths(index)) for index in indexes]
     total = sum(len(index.rows) for index in indexes)
     average = sum(sum(part.values()) for part in lengths) / max(total, 1)
@@ -95,18 +154,18 @@ def _match(indexes: Sequence[PlainIndex], words: Sequence[str]) -> list[_Words]:
         log1p((total - frequency + 0.5) / (frequency + 0.5)) * word_weight(word)
         for word, frequency in zip(words, frequencies, strict=True)
     ]
-    greatest = FULL_SHARE * (K1 + 1) * sum(weights)
+    said = sum(weights)
     matches: list[_Words] = [{} for _ in indexes]
-    if greatest <= 0 or average <= 0:
-        return matches
-    for word, weight, row in zip(words, weights, found, strict=True):
+    if said <= 0 or average <= 0:
+        return matches, [0.0] * len(words)
+    for number, (weight, row) in enumerate(zip(weights, found, strict=True)):
         for match, part, counts in zip(matches, lengths, row, strict=True):
             for doc, count in counts.items():
                 norm = K1 * (1 - B + B * part[doc] / average)
-                coverage, matched = match.get(doc, (0.0, 0))
-                share = weight * count * (K1 + 1) / (count + norm) / greatest
-                match[doc] = coverage + share, matched + (word not in FUNCTION_WORDS)
-    return matches
+                coverage, held = match.get(doc, (0.0, []))
+                share = weight / said / FULL_SHARE * count / (count + norm)
+                match[doc] = coverage + share, [*held, number]
+    return matches, [weight / said for weight in weights]
 
 
 def _lengths(index: PlainIndex) -> Iterator[tuple[int, int]]:

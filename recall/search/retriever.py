@@ -1,7 +1,6 @@
 """One query over the snapshots of all scopes: the founding heuristic, or words and meaning together."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,53 +10,23 @@ from numpy.typing import NDArray
 from recall.index.base import Products, Vector
 from recall.index.snapshot import Snapshot
 from recall.index.table import TYPES
-from recall.search.alike import Apart, apart
+from recall.search.answer import Asked, answer, depth
+from recall.search.answer import Found as Found  # noqa: PLC0414 - part of this module's surface
+from recall.search.answer import fitting as fitting  # noqa: PLC0414 - same
 from recall.search.current import standing_first
-from recall.search.dense import Usual
-from recall.search.fusion import Scored, fuse, largest, rank_key
-from recall.search.lexical import heuristic_points, match_words
-from recall.search.texts import Asked, Place, Texts
+from recall.search.dense import only_vector
+from recall.search.fusion import fuse, largest, rank_key
+from recall.search.lexical import Words, heuristic_points, match_words
+from recall.search.scored import Place, Usual
 from recall.search.types import Coverage, Filter, Hit
-from recall.search.weights import (
-    A_PART_OF_ITS_OWN,
-    BESIDE_THE_BEST,
-    FIT_SLACK,
-    FIT_SLACK_OF_ITS_OWN,
-    NO_FLOOR,
-    fit_by_words,
-    fit_unshared,
-)
+from recall.search.weights import fit_by_words
 from recall.store.scan import scan_key
 from recall.store.topics import Topic
-from recall.text.scripts import is_cjk
 from recall.text.tokens import bounded as bounded  # noqa: PLC0414 - part of this module's surface
 from recall.text.tokens import terms
 
-_JUDGED: Final = 5  # of the best, for whether anything fits
-_SPARE: Final = 20  # looked at beyond twice what is wanted: some do not fit
-_READ: Final = 10  # of the best, whose texts are looked through
-_REPEATED: Final = 10  # read beyond what is wanted: some say the same
-
 ALL: Final = Filter()
 """Everything may be found."""
-
-
-_NOTHING: Final = Apart()
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Hits of one search.
-
-    Attributes:
-        hits: best first.
-        best: the best score that any topic reached, also one below the floor; None when nothing was scored.
-        apart: all that fits with what repeats another set aside, of which the hits are the first.
-    """
-
-    hits: tuple[Hit, ...] = ()
-    best: float | None = None
-    apart: Apart = _NOTHING
 
 
 def search_heuristic(
@@ -86,8 +55,10 @@ def search_heuristic(
             key = scan_key(snapshot.paths[at])
             ranked.append((-int(points[at]), -float(snapshot.mtimes[at]), number, key, int(at)))
     ranked.sort()
-    chosen = [(number, Scored(-points, at, None, 0.0, 0, 0)) for points, _, number, _, at in ranked[:k]]
-    return Found(standing_first(_hits(Texts(snapshots), chosen)), -ranked[0][0] if ranked else None)
+    best = ranked[: max(k, 0)]
+    topics = [snapshot.topics([item[-1] for item in best if item[2] == at]) for at, snapshot in enumerate(snapshots)]
+    hits = (Hit(topics[number][at], -points) for points, _, number, _, at in best if at in topics[number])
+    return Found(standing_first(tuple(hits)), -ranked[0][0] if ranked else None)
 
 
 def _leaders(points: NDArray[np.int32], mtimes: NDArray[np.float64], k: int) -> NDArray[np.int64]:
@@ -134,57 +105,38 @@ class Hybrid:
         for number, (snapshot, words) in enumerate(zip(snapshots, matches, strict=True)):
             allowed = allowed_mask(snapshot, wanted)
             known = vector if snapshot.encoder == self.encoder else None
-            found = fuse(snapshot, words, known, 2 * k + _SPARE, allowed=allowed, products=self.products)
+            found = fuse(snapshot, words, known, depth(k), allowed=allowed, products=self.products)
             scored.extend((number, item) for item in found.best)
             usual += found.usual
-        if not scored:
-            return Found()
-
-        def by_rank(place: Place) -> tuple[float, float, str]:
-            return rank_key(snapshots[place[0]], place[1].score, place[1].position)
-
-        scored.sort(key=by_rank)
-        texts, asked = Texts(snapshots), Asked(list(terms(query)), matches)
-        scored = sorted([*texts.holding(scored[:_READ], asked.phrases(query)), *scored[_READ:]], key=by_rank)
-        scored = asked.alone(scored)
-        near = [place for at, place in enumerate(scored) if at < _JUDGED or self._is_near(place[1], usual)]
-        told, in_cjk = Apart(), is_cjk(query)
-        for depth in (k + _JUDGED, k + _JUDGED + _REPEATED):
-            fit = standing_first(fitting(_fused_hits(texts, near[:depth], usual, in_cjk=in_cjk), self.floor))
-            told = apart(fit, texts.vectors(fit)) if self.floor > NO_FLOOR else Apart(fit)
-            if not told.like:
-                break
-        return Found(standing_first(told.shown)[:k], scored[0][1].score, told)
-
-    def _is_near(self, item: Scored, usual: Usual) -> bool:
-        slack = FIT_SLACK_OF_ITS_OWN if item.alone >= A_PART_OF_ITS_OWN else FIT_SLACK
-        return item.fit(usual) >= self.floor - slack
+        information = matches[0].shares.information.tolist() if matches else []
+        told = dict(zip(terms(query), information, strict=True)) if matches else {}
+        return answer(scored, _Snapshots(snapshots, matches), Asked(query, k, self.floor, told, usual))
 
 
-def fitting(hits: Sequence[Hit], floor: float) -> tuple[Hit, ...]:
-    """Those of the ranked hits that fit; none when even the first few do not.
+@dataclass(frozen=True, slots=True)
+class _Snapshots:
+    """Snapshots for `answer`, with what the words say of them."""
 
-    Once one of the first reaches the floor, others may stay a little below it: the memory knows something of what is
-    asked, and their rank says more than a border. What has less than half of the best score is left out all the same,
-    save where it holds a part of the query that no better one does, or where words stand in for a vector that is still
-    to be made.
+    snapshots: Sequence[Snapshot]
+    matches: Sequence[Words]
 
-    Args:
-        hits: best first.
-        floor: how well the best must fit; far below zero for all hits.
-    """
-    fits = [-math.inf if hit.fit is None else hit.fit for hit in hits]
-    if not hits or max(fits[:_JUDGED]) < floor:
-        return ()
-    near = [hit for hit, fit in zip(hits, fits, strict=True) if fit >= floor - FIT_SLACK]
-    best = near[0].score
-    least = best * BESIDE_THE_BEST if floor > NO_FLOOR and best > 0 else -math.inf
-    beside = {hit.topic.id for hit in near if hit.score >= least or hit.cosine is None}
-    return tuple(
-        hit
-        for hit, fit in zip(hits, fits, strict=True)
-        if hit.topic.id in beside or (hit.alone >= A_PART_OF_ITS_OWN and fit >= floor - FIT_SLACK_OF_ITS_OWN)
-    )
+    def key(self, place: Place) -> tuple[float, float, str]:
+        return rank_key(self.snapshots[place[0]], place[1].score, place[1].position)
+
+    def topics(self, number: int, positions: Collection[int]) -> dict[int, Topic]:
+        return self.snapshots[number].topics(list(positions))
+
+    def held(self, places: Sequence[Place]) -> list[Collection[int]]:
+        found = [
+            words.shares.held([item.position for number, item in places if number == at], len(words.coverage))
+            for at, words in enumerate(self.matches)
+        ]
+        return [found[number].get(item.position, ()) for number, item in places]
+
+    def vectors(self, hits: Sequence[Hit]) -> list[Vector | None]:
+        by_scope = {snapshot.scope: snapshot for snapshot in self.snapshots}
+        places = [(by_scope[hit.topic.scope], by_scope[hit.topic.scope].position_of(hit.topic.id)) for hit in hits]
+        return [None if at is None else only_vector(snapshot, at) for snapshot, at in places]
 
 
 def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
@@ -197,43 +149,6 @@ def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
         allowed = np.ones(len(snapshot), np.bool_)
     allowed[[at for name in wanted.exclude if (at := snapshot.position_of(name)) is not None]] = False
     return allowed
-
-
-def _hits(texts: Texts, chosen: Sequence[Place]) -> tuple[Hit, ...]:
-    """The chosen topics; those that are gone by now are left out."""
-    return tuple(Hit(topic, place[1].score) for place, topic in texts.topics(chosen))
-
-
-def _fused_hits(texts: Texts, chosen: Sequence[Place], usual: Usual, *, in_cjk: bool) -> tuple[Hit, ...]:
-    """The same with all that words and meaning say.
-
-    Args:
-        texts: where the topics are read.
-        chosen: best first.
-        usual: what topics show with the query.
-        in_cjk: whether the query is.
-    """
-    return tuple(
-        Hit(
-            topic,
-            item.score,
-            cosine=item.cosine,
-            lexical=item.coverage,
-            chunk=item.chunk,
-            phrases=item.phrases,
-            alone=item.alone,
-            fit=_fit(item, topic, usual, in_cjk=in_cjk),
-        )
-        for (_, item), topic in texts.topics(chosen)
-    )
-
-
-def _fit(item: Scored, topic: Topic, usual: Usual, *, in_cjk: bool) -> float:
-    """How well the topic fits; a word in common is missed where both are written in the same script."""
-    fit = item.fit(usual)
-    if item.cosine is None or item.matched or is_cjk(f"{topic.title} {topic.description} {topic.body}") != in_cjk:
-        return fit
-    return fit_unshared(fit)
 
 
 def coverage_of(snapshots: Sequence[Snapshot], note: str = "") -> Coverage:

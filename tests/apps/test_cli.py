@@ -42,9 +42,8 @@ def test_search_answers_as_data(data: Data) -> None:
     answer = data("search", "回答风格")
     assert first_id(answer) == "team/feedback_style.md"
     assert answer["coverage"] == {"topics": 3, "embedded": 3, "note": "", "behind": [], "behind_count": 0}
-    assert answer["hits"][0]["score"] == pytest.approx(
-        answer["hits"][0]["cosine"] + 0.5 * answer["hits"][0]["lexical"], abs=1e-4
-    )
+    hit = answer["hits"][0]
+    assert hit["score"] == pytest.approx(hit["cosine"] + 0.5 * hit["lexical"] + 0.2 * hit["phrases"], abs=1e-4)
     assert "回答风格" in answer["prompt"]
 
 

@@ -197,7 +197,7 @@ def test_the_settings_bound_them_else(write: Write, opened: Open, config: Config
 def test_excluded_topics_are_not_found_again(opened: Open, write: Write, tmp_path: Path) -> None:
     write("a.md", "zebra")
     write("b.md", "zebra and tiger")
-    write("a.md", "zebra", folder=tmp_path / "user")
+    write("a.md", "zebra 7", folder=tmp_path / "user")
     memory = opened(user_root=tmp_path / "user")
     assert sorted(ids(memory.recall("zebra"))) == ["a.md", "b.md", "user:a.md"]
     assert ids(memory.recall("zebra", exclude=["a.md", "b.md"])) == ["user:a.md"]

@@ -81,6 +81,7 @@ def test_a_long_note_is_left_out_only_when_another_says_all_of_it() -> None:
     words = " ".join(f"word{chr(97 + number)}" for number in range(20))
     assert names(told(words, f"{words} and more")) == (["b"], ["a"])
     assert names(told(f"{words} yes", f"{words} nearly")) == (["a", "b"], [])
+    assert told(f"{words} yes", f"{words} nearly").like == {}
     short = "worda wordb wordc"
     assert names(told(f"{short} yes", f"{short} nearly")) == (["a", "b"], [])
     assert told(f"{short} yes", f"{short} nearly").like == {"b": "a"}

@@ -14,6 +14,7 @@ from recall.search.explain import Question, explain
 from recall.search.explanation import Rejected, Why
 from recall.search.retriever import ALL, Hybrid, fitting
 from recall.search.types import Hit, Recall, Strategy
+from recall.search.weights import fit
 
 ENCODER = HashingEncoder(256)
 
@@ -105,8 +106,8 @@ def test_who_holds_a_part_of_his_own_may_have_less_than_half_of_the_best_score(s
     weak = Hit(second.topic, 0.3 * first.score, cosine=0.1, fit=0.3)
     best = Hit(first.topic, first.score, cosine=0.5, fit=0.5)
     cases = [(0.0, 0.3, False), (0.09, 0.3, False), (0.1, 0.3, True), (0.5, 0.07, True), (0.5, 0.05, False)]
-    for alone, fit, shown in cases:
-        hit = Hit(weak.topic, weak.score, cosine=0.1, fit=fit, alone=alone)
+    for alone, fits, shown in cases:
+        hit = Hit(weak.topic, weak.score, cosine=0.1, fit=fits, alone=alone)
         assert fitting([best, hit], 0.2) == ((best, hit) if shown else (best,))
     assert fitting([Hit(best.topic, 1.0, cosine=0.1, fit=0.19, alone=1.0)], 0.2) == ()
 
@@ -187,6 +188,15 @@ def test_what_is_superseded_takes_no_place_of_what_it_repeats_and_stays_behind(s
     assert "old" not in shown[:-1]
 
 
+def test_what_is_superseded_comes_even_behind_what_is_nearly_told_already(scopes: list[Collection]) -> None:
+    written(scopes[0], {"main": "zebra crossings on main roads", "big": "zebra crossings on big roads"})
+    old = scopes[0].root / "old.md"
+    old.write_text("---\nname: lion\nsuperseded_by: big.md\n---\nzebra and lion 5\n", encoding="utf-8")
+    snapshots = in_step(scopes)
+    assert {name for name, other in rejected(snapshots, "zebra", 1).items() if other.why is Why.ALIKE} & {"main", "big"}
+    assert names(found(snapshots, "zebra"))[2:] == ["old"]
+
+
 def test_without_a_floor_nothing_is_held_back(scopes: list[Collection]) -> None:
     written(scopes[0], FACT)
     assert len(found(in_step(scopes), "when do deploys go out", 9, floor=-1.0)) == 7
@@ -209,10 +219,13 @@ def test_what_any_topic_shows_is_taken_of_both_memories(scopes: list[Collection]
     rest = {f"{number}": f"cats eat fish in garden{number}" for number in range(20)}
     written(scopes[0], {**rest, "a": "cats eat fish with Ann"})
     written(scopes[1], {"b": "cats eat fish with Bob"})
-    fits = {hit.topic.id: hit for hit in found(in_step(scopes), "cats eat fish with", 30)}
+    fits = {hit.topic.id: hit for hit in found(in_step(scopes), "cats eat fish with", 30, floor=-1.0)}
     one, other = fits["a.md"], fits["user:b.md"]
     assert one.cosine is not None
     assert other.cosine is not None
     assert one.fit is not None
     assert other.fit is not None
-    assert one.fit - one.cosine == pytest.approx(other.fit - other.cosine, abs=0.01)
+    assert len(fits) == 22
+    mean = (sum(hit.cosine or 0.0 for hit in fits.values()) + 10 * 0.06) / (22 + 10)
+    for hit in (one, other):
+        assert hit.fit == pytest.approx(fit(hit.cosine or 0.0, hit.lexical or 0.0, 3, usual=mean), abs=1e-5)

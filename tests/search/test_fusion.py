@@ -14,9 +14,10 @@ from recall.index.base import Encoder, Products, Vector, Vectors, usable
 from recall.index.collection import Collection
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
-from recall.search.fusion import Scored, fuse
+from recall.search.fusion import fuse
 from recall.search.lexical import Words, match_words
 from recall.search.retriever import Hybrid
+from recall.search.scored import Scored
 from recall.search.types import Filter
 from recall.store.topics import Scope
 from recall.text.chunks import chunk_topic

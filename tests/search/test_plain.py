@@ -10,11 +10,12 @@ import pytest
 from recall.errors import IndexFormatError
 from recall.index.catalog import EMBEDDED, Catalog
 from recall.index.collection import Collection
+from recall.index.flat import products
 from recall.index.hashing import HashingEncoder
 from recall.index.plain import PlainIndex
-from recall.search.plain import coverage_plain, search_plain
-from recall.search.retriever import coverage_of, search_heuristic
-from recall.search.types import Filter
+from recall.search.plain import coverage_plain, search_plain, search_words
+from recall.search.retriever import Hybrid, coverage_of, search_heuristic
+from recall.search.types import Filter, Hit
 from recall.store.scan import scan
 from recall.store.topics import Scope
 
@@ -90,6 +91,34 @@ def test_it_finds_what_the_arrays_find(worn: list[Collection], floor: float) -> 
             assert search_plain(indexes, query, k, floor=floor) == expected, (query, k)
             some += len(expected)
     assert some > 100
+    close(indexes)
+
+
+def parts(hit: Hit) -> tuple[object, ...]:
+    """All that a hit says, as exact as sums in another order are."""
+    assert hit.lexical is not None
+    assert hit.fit is not None
+    numbers = (hit.score, hit.lexical, hit.phrases, hit.alone, hit.fit)
+    return hit.topic, hit.cosine, hit.chunk, *(round(number, 9) for number in numbers)
+
+
+@pytest.mark.parametrize("floor", [-1.0, 0.0, 0.2, 0.5])
+def test_by_words_alone_it_finds_what_the_arrays_find(worn: list[Collection], floor: float) -> None:
+    same = "---\nname: deploy\n---\nthe release plan of the zebra\n"
+    for index in worn:
+        (index.root / "same.md").write_text(same, encoding="utf-8")
+        index.sync_words()
+    snapshots, indexes = [index.snapshot() for index in worn], [plain(index) for index in worn]
+    hybrid, wanted = Hybrid(products, floor, ""), Filter(frozenset({"0/t0.md", "user:1/t1.md"}))
+    some = 0
+    for query in QUERIES:
+        for k in (0, 1, 3, 10, 200):
+            expected = hybrid.search(snapshots, query, None, k, wanted=wanted).hits
+            found = search_words(indexes, query, k, exclude=wanted.exclude, floor=floor)
+            assert [parts(hit) for hit in found] == [parts(hit) for hit in expected], (query, k)
+            some += len(expected)
+    assert some > 50
+    assert [hit.topic.id for hit in search_words(indexes, "zebra", 5, floor=0.1)] == ["same.md"]
     close(indexes)
 
 

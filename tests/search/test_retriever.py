@@ -11,8 +11,9 @@ from recall.index.collection import Collection
 from recall.index.flat import products
 from recall.index.hashing import HashingEncoder
 from recall.index.snapshot import Snapshot
+from recall.search.answer import Found
 from recall.search.lexical import rank
-from recall.search.retriever import Found, Hybrid, bounded, coverage_of, fitting, search_heuristic
+from recall.search.retriever import Hybrid, bounded, coverage_of, fitting, search_heuristic
 from recall.search.types import Coverage, Filter, Hit
 from recall.store.topics import MemoryType, Scope, parse_topic
 from recall.text.chunks import chunk_topic
