@@ -19,7 +19,7 @@ from recall.index.folder import CATALOG_FILE, cache_folder
 from recall.index.plain import PlainIndex
 from recall.memory.opening import cache_root, find, load_config, scopes_of
 from recall.search.current import current
-from recall.search.plain import MOST_TOPICS, coverage_plain, search_plain
+from recall.search.plain import MOST_TOPICS, coverage_plain, search_plain, search_words
 from recall.search.types import Hit, Phase, Recall, Strategy
 from recall.store.projects import real_path
 from recall.store.scan import Scan, scan
@@ -71,7 +71,9 @@ class Answer:
 
         origin = Origin("hook", session)
         found = slim(self.hits)
-        note = Note(new_handle(), time.time(), self.query, Strategy.HEURISTIC, Phase.FAST, origin, found, _FLOOR)
+        by_words = self.config.encoder.model == "off"
+        strategy = Strategy.HEURISTIC if by_words else Strategy.HYBRID
+        note = Note(new_handle(), time.time(), self.query, strategy, Phase.FAST, origin, found, _FLOOR)
         logs = trace_logs(self.scopes, self.config)
         for scope, trace in traces_of(note).items():
             logs[scope].append(trace, wait_s=_TRACE_WAIT_S)
@@ -101,7 +103,12 @@ def answer(query: str, *, root: str, project: str, layout: str, user_root: str) 
     floor = own if search.floor is None or own == 0 else search.floor
     with ExitStack() as stack:
         indexes = _opened(scopes, config, stack)
-        hits, _ = current(search_plain(indexes, bounded(query), search.fast_k, floor=floor), indexes)
+        found = (
+            search_words(indexes, bounded(query), search.fast_k, floor=floor)
+            if own
+            else search_plain(indexes, bounded(query), search.fast_k)
+        )
+        hits, _ = current(found, indexes)
     return Answer(_block(hits, config), bounded(query), hits, scopes, config)
 
 

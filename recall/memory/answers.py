@@ -109,10 +109,13 @@ class Answers:
         """The fast search of a prefetch: words alone, from what is indexed."""
         snapshots = self._keeper.snapshots(patience_s=self._settings.budget_ms / 1000)
         start = time.perf_counter()
-        # Beside the hybrid search the quick one has to be silent where nothing fits; without a model it is the
-        # founding scorer as it was.
-        floor = self._floor if self._model.encoder else 0.0
-        found = search_heuristic(snapshots, bounded(query), self._settings.k, wanted=wanted, floor=floor)
+        # Beside the hybrid search the quick one judges as it does, by words alone; without a model it is the founding
+        # scorer.
+        if encoder := self._model.encoder:
+            hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
+            found = hybrid.search(snapshots, bounded(query), None, self._settings.k, wanted=wanted)
+            return self._finished(query, found, Strategy.HYBRID, self._coverage(snapshots), start)
+        found = search_heuristic(snapshots, bounded(query), self._settings.k, wanted=wanted)
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
 
     def considered(self, query: str, wanted: Filter) -> Recall:

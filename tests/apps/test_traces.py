@@ -137,7 +137,7 @@ def test_a_hook_that_answers_by_itself_leaves_one(home: Path, memory: Path, trac
         opened.reindex()
     assert "Grafana" in hooked(memory)
     (trace,) = traces()
-    assert (trace.surface, trace.session, trace.phase, trace.strategy) == ("hook", "s7", "fast", "heuristic")
+    assert (trace.surface, trace.session, trace.phase, trace.strategy) == ("hook", "s7", "fast", "hybrid")
     assert trace.hits[0].path == "reference_board.md"
     assert not (home / ".cache" / "recall" / "hook.log").exists()
 

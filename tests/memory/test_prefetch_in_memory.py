@@ -163,7 +163,7 @@ def test_when_the_encoder_hangs_the_words_are_delivered_in_time(opened: Open, wr
     assert hanging.entered.wait(LONG_S)
     found = handle.first(LONG_S)
     assert found is not None
-    assert (found.phase, found.recall.strategy, len(found.recall.hits)) == (Phase.FAST, Strategy.HEURISTIC, 2)
+    assert (found.phase, found.recall.strategy, len(found.recall.hits)) == (Phase.FAST, Strategy.HYBRID, 2)
     assert found.recall.prompt
 
 
@@ -195,7 +195,7 @@ def test_an_encoder_that_hangs_while_it_loads_leaves_the_words(opened: Open, wri
     found = memory.prefetch("zebra crossing").first(LONG_S)
     assert ids(found) == ["a.md"]
     assert found is not None
-    assert found.recall.strategy is Strategy.HEURISTIC
+    assert found.recall.strategy is Strategy.HYBRID
 
 
 def test_an_encoder_that_hangs_in_a_changed_topic_leaves_the_words(
