@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from recall.errors import LockedError, RecallError, StalePlanError, TopicError
-from recall.lifecycle.forget import LIMIT, Candidate, by_phrase, candidates, forgetting, named
+from recall.lifecycle.forget import LIMIT, Candidate, by_phrase, candidates, forgetting, likely, named
 from recall.lifecycle.remember import Decision, Fact, Neighbour, Origin, Outcome, decide, fact_of, foldered
 from recall.memory.answers import Answers
 from recall.memory.instructing import Instructions
@@ -159,10 +159,11 @@ class Writer:
 
     def forget(self, query: str, *, limit: int | None, scopes: Collection[Scope]) -> Plan:
         """The plan that removes what a request means; see `Memory.forget`."""
-        among = candidates(self._topics(scopes))
-        chosen = named(query.strip(), among) or by_phrase(query, among, limit=limit or LIMIT)
+        query = query.strip()
+        among = candidates(likely(query, self._topics(scopes)))
+        chosen = named(query, among) or by_phrase(query, among, limit=limit or LIMIT)
         if not chosen:
-            chosen = self._meant(query, among, limit or LIMIT, scopes)
+            chosen = self._meant(query, limit or LIMIT, scopes)
         return self._removal(chosen)
 
     def delete(self, names: Sequence[str]) -> Plan:
@@ -173,10 +174,10 @@ class Writer:
         """
         if len(names) == 1 and (plan := self.instructions.deletion(names[0])):
             return replace(plan, _carry_out=lambda made, _: self._carry_out(made))
-        among = candidates(self._topics(()))
+        topics = self._topics(())
         chosen: dict[str, Candidate] = {}
         for name in names:
-            found = named(name, among)
+            found = named(name, candidates(likely(name, topics)))
             if not found:
                 raise TopicError("no topic or entry of that name; `recall list` shows all", path=name)
             chosen |= {one.id: one for one in found}
@@ -199,14 +200,14 @@ class Writer:
 
         return replace(plan, _carry_out=carry_out)
 
-    def _meant(self, query: str, among: Sequence[Candidate], limit: int, scopes: Collection[Scope]) -> list[Candidate]:
+    def _meant(self, query: str, limit: int, scopes: Collection[Scope]) -> list[Candidate]:
         """The entries that fit the request by words and meaning, best topic first; of each topic the nearest."""
-        if not query.strip():
+        if not query:
             return []
         recall = self._answers.full(query, limit, Filter(scopes=frozenset(scopes)))
         chosen = []
         for hit in recall.hits:
-            entries = [one for one in among if one.topic.id == hit.topic.id]
+            entries = candidates([hit.topic])
             nearest = self._cosines(query, [one.entry for one in entries])
             if entries:
                 chosen.append(max(zip(nearest, entries, strict=True), key=lambda pair: pair[0])[1])
