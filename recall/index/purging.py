@@ -3,8 +3,12 @@
 The caller has synchronised the words and holds the lock that each part names.
 """
 
+from contextlib import suppress
+
+from recall.errors import LockedError
 from recall.index.catalog import Catalog
 from recall.index.embed import delete_old_vectors, keep_vectors
+from recall.index.folder import CATALOG_FILE
 from recall.index.mending import renew_postings
 from recall.index.sync import tidy_segments
 
@@ -26,6 +30,7 @@ def purge_vectors(catalog: Catalog) -> tuple[str, ...]:
     For the lock of the vectors.
 
     Raises:
+        LockedError: somebody goes on reading what was there before, which keeps it in the log.
         OSError: the cache folder is full.
     """
     used = [row for (row,) in catalog.read("SELECT DISTINCT vector FROM chunks ORDER BY vector")]
@@ -33,4 +38,7 @@ def purge_vectors(catalog: Catalog) -> tuple[str, ...]:
         keep_vectors(catalog, used)
     delete_old_vectors(catalog)
     catalog.vacuum()
+    with suppress(FileNotFoundError):  # of a file system that knows no such log
+        if catalog.file.with_name(f"{CATALOG_FILE}-wal").stat().st_size:
+            raise LockedError(catalog.file, "somebody who goes on reading from it; purge again")
     return ("the catalog was written anew",)

@@ -42,6 +42,12 @@ def candidates(topics: Iterable[Topic]) -> list[Candidate]:
     ]
 
 
+def likely(query: str, topics: Iterable[Topic]) -> list[Topic]:
+    """The topics in which `by_phrase` may find something: a cheap look, to parse few of many."""
+    words = query.lower().split()
+    return [topic for topic in topics if all(word in topic.body.lower() for word in words)]
+
+
 def named(name: str, among: Sequence[Candidate]) -> list[Candidate]:
     """The entries that an id means: one entry, or all of a topic, with or without `.md`."""
     return [one for one in among if name in _names(one)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from recall.index.collection import Collection as Index
 from recall.lifecycle.duplicates import Verdict, judge
-from recall.lifecycle.forget import Candidate, by_phrase, candidates, named
+from recall.lifecycle.forget import Candidate, by_phrase, candidates, likely, named
 from recall.lifecycle.remember import Neighbour
 from recall.memory.answers import Answers
 from recall.memory.keeper import Keeper
@@ -62,9 +62,7 @@ class Lookup:
 
     def holding(self, query: str, limit: int, scopes: Collection[Scope]) -> list[Candidate]:
         """The entries that hold the whole request, word for word."""
-        words = query.lower().split()
-        topics = [topic for topic in self.topics(scopes) if all(word in topic.body.lower() for word in words)]
-        return by_phrase(query, candidates(topics), limit=limit)
+        return by_phrase(query, candidates(likely(query, self.topics(scopes))), limit=limit)
 
     def meant(self, query: str, limit: int, scopes: Collection[Scope]) -> list[Candidate]:
         """The entries that fit the request by words and meaning, best topic first; of each topic the nearest."""

@@ -154,13 +154,14 @@ def test_purging_reads_and_deletes_nothing_through_a_link(folder: Folder, tmp_pa
     assert (outside / "mine.txt").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_purging_names_what_cannot_be_read_and_does_the_rest(folder: Folder) -> None:
     run = edit(folder, "a.md", b"swordfish\n")
     edit(folder, "a.md", b"something\n", now=NOW + 1)
     closed = folder.root / ".trash/0-closed"
     closed.mkdir()
     closed.chmod(0)
+    if os.access(closed, os.R_OK):
+        pytest.skip("nothing is forbidden to this user")
     with pytest.raises(OSError, match="0-closed"):
         purge(folder, ["swordfish"], runs={run.id})
     closed.chmod(0o700)
