@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ _LARGEST: Final = (
 )  # bytes of a journal; it says what was forgotten, of which a file has 16 MiB at most
 _HASH: Final = re.compile(r"(?:[0-9a-f]{64})?")
 _LATEST_NS: Final = 2**63
+_PERMISSIONS: Final = 0o777
 _LONGEST_NAME: Final = 255  # characters; no file system has longer ones
 _NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # of some file systems
 
@@ -88,6 +90,7 @@ class Step:
         target: the real file.
         new: where the new content waits.
         old: where the old content goes.
+        mode: permission bits of what was there; 0 where they are not known.
     """
 
     path: str
@@ -97,18 +100,18 @@ class Step:
     target: Path
     new: Path
     old: Path
+    mode: int = 0
 
     def stage(self, change: Change) -> None:
         """Lays out all that the change needs, flushed; changes no memory file."""
         if change.after is None:
             return
-        mode = 0o666
+        mode = change.mode if change.mode is not None else self.mode or None
         if self.before:
-            mode = self.target.stat().st_mode & 0o777
             disk.create(self.old, [self.target.read_bytes()], mode=0o600)
         disk.make_folder(self.target.parent)
-        disk.create(self.new, [change.after], mode=mode)
-        if self.before:
+        disk.create(self.new, [change.after], mode=0o666 if mode is None else 0o600)
+        if mode is not None:
             self.new.chmod(mode)  # whatever the umask says
         if change.mtime_ns is not None:
             os.utime(self.new, ns=(change.mtime_ns, change.mtime_ns))
@@ -122,11 +125,11 @@ class Step:
             return self._remove()
         if not self.new.exists():
             return True
-        now = _seen(self.target)
-        if now == self.after:
+        if _seen(self.target) == self.after:
             disk.delete(self.new)
             return True
-        if now != self.before or _seen(self.new) != self.after:
+        # The file is looked at last, so that there is hardly a moment between the look and the change.
+        if _seen(self.new) != self.after or _seen(self.target) != self.before:
             return False
         return self._exchange() if self.before else self._put()
 
@@ -154,25 +157,64 @@ class Step:
                 disk.rename(self.target, self.old)  # whatever it holds by now, it is kept
             except FileNotFoundError:
                 return True
-            if _seen(self.old) != self.before:
-                disk.rename(self.old, self.target)
-                return False
-            disk.flush_folder(self.old.parent)
         elif self.target.exists():
             if not self.before == _seen(self.target) == _seen(self.old):
                 return False
             disk.delete(self.target)
+        if _seen(self.old) != self.before:
+            with suppress(FileExistsError):  # by now there is a newer one, and this one is kept where it is
+                self._put_back()
+            return False
+        disk.flush_folder(self.old.parent)
         disk.flush_folder(self.target.parent)
         return True
 
-    def undo(self) -> None:
-        """Takes back what was done, unless somebody else changed the file since."""
-        if _seen(self.target) != self.after:
-            return
-        if not self.before:
-            disk.delete(self.target)
-        elif self.old.exists():
+    def _put_back(self) -> None:
+        """Gives the file that was moved away its name again, unless something else has it by now."""
+        try:
+            disk.link(self.old, self.target)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if self.target.exists():
+                raise FileExistsError(errno.EEXIST, "something else has the name by now", str(self.target)) from error
             disk.rename(self.old, self.target)
+        disk.flush_folder(self.target.parent)
+        disk.delete(self.old)
+
+    def undo(self) -> None:
+        """Takes back what was done, in such a way that it can be done again.
+
+        Raises:
+            OSError: it cannot be taken back, for instance because somebody else has changed the file since.
+        """
+        now = _seen(self.target)
+        if not self.after:
+            if self.old.exists() and now != self.before:
+                self._put_back()
+        elif now == self.after:
+            self._undo_writing()
+        elif now != self.before and not self.new.exists():
+            raise FileExistsError(errno.EEXIST, "somebody else has changed it since", str(self.target))
+
+    def _undo_writing(self) -> None:
+        if self.before:
+            if _seen(self.old) != self.before:
+                raise FileNotFoundError(errno.ENOENT, "what it held is not kept any more", str(self.old))
+            was = self.target.stat()
+            if not self.new.exists():
+                _copy(self.target, self.new, mode=stat.S_IMODE(was.st_mode), mtime_ns=was.st_mtime_ns)
+            spare = self.old.with_name(f"{self.old.name}.undo")
+            disk.delete(spare)
+            _copy(self.old, spare, mode=self.mode or stat.S_IMODE(was.st_mode), mtime_ns=self.mtime_ns)
+            disk.flush_folder(self.new.parent)
+            disk.rename(spare, self.target)
+        elif self.new.exists():
+            disk.delete(self.target)
+        else:
+            disk.rename(self.target, self.new)
+            disk.flush_folder(self.new.parent)
+        disk.flush_folder(self.target.parent)
 
     def described(self) -> dict[str, Any]:
         """For the journal and the record."""
@@ -181,6 +223,7 @@ class Step:
             "before": self.before,
             "after": self.after,
             "mtime_ns": self.mtime_ns,
+            "mode": self.mode,
             "old": self.old.name,
             "new": self.new.name,
         }
@@ -216,8 +259,12 @@ class Journal:
             disk.create(draft, [self._dumped(self.described())], mode=0o600)
             disk.flush_folder(self._place)
             disk.flush_folder(self._trash)
-            disk.rename(draft, self._trash / PENDING)
         except BaseException:
+            disk.delete_folder(self._place)
+            raise
+        try:
+            disk.rename(draft, self._trash / PENDING)  # from here on, only a failure says that it was not done
+        except OSError:
             disk.delete_folder(self._place)
             raise
         disk.flush_folder(self._trash)
@@ -229,11 +276,21 @@ class Journal:
         return skipped
 
     def take_back(self) -> None:
-        """Undoes what was done, and forgets the run."""
+        """Undoes what was done, and forgets the run.
+
+        Raises:
+            OSError: not all could be undone. The journal and all copies stay, and the next writer carries it out.
+        """
+        failed: list[OSError] = []
         for step in reversed(self.steps):
-            with suppress(OSError):
+            try:
                 step.undo()
+            except OSError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
         disk.delete(self._trash / PENDING)
+        disk.flush_folder(self._trash)
         disk.delete_folder(self._place)
 
     def end(self, skipped: Sequence[str], upkeep: Upkeep) -> Run:
@@ -285,11 +342,10 @@ def journal_of(run: Run, folder: Folder, changes: Sequence[Change]) -> Journal:
     for number, change in enumerate(sorted(changes, key=lambda change: change.after is None), 1):
         name = f"{number:03}-{PurePosixPath(change.path).name[:_STEM]}"
         target = place_of(folder, change.path)
-        mtime_ns = target.stat().st_mtime_ns if change.before else 0
-        after = digest(change.after)
-        steps.append(
-            Step(change.path, change.before, after, mtime_ns, target, place / f"{name}.new", place / f"{name}.old")
-        )
+        there = target.stat() if change.before else None
+        mtime_ns, mode = (there.st_mtime_ns, stat.S_IMODE(there.st_mode)) if there else (0, 0)
+        new, old = place / f"{name}.new", place / f"{name}.old"
+        steps.append(Step(change.path, change.before, digest(change.after), mtime_ns, target, new, old, mode))
     return Journal(folder, run, tuple(steps))
 
 
@@ -337,13 +393,13 @@ def is_ours(folder: Folder, record: Mapping[str, Any]) -> bool:
 
 def _step(change: Mapping[str, Any], folder: Folder, place: Path) -> Step:
     new, old = (confine(_name(change[key]), place) for key in ("new", "old"))
-    path, mtime_ns = str(change["path"]), int(change["mtime_ns"])
+    path, mtime_ns, mode = str(change["path"]), int(change["mtime_ns"]), int(change.get("mode", 0))
     before, after = str(change["before"]), str(change["after"])
     if any(len(part) > _LONGEST_NAME for part in PurePosixPath(path).parts):
         raise ValueError("no file has so long a name")
     if not (_HASH.fullmatch(before) and _HASH.fullmatch(after) and 0 <= mtime_ns < _LATEST_NS and new != old):
         raise ValueError("a change has two hashes, a time and two places for what it moves")
-    return Step(path, before, after, mtime_ns, place_of(folder, path), new, old)
+    return Step(path, before, after, mtime_ns, place_of(folder, path), new, old, mode & _PERMISSIONS)
 
 
 def _name(told: object) -> str:
@@ -351,6 +407,12 @@ def _name(told: object) -> str:
     if not isinstance(told, str) or PurePosixPath(told).name != told or told in {"", ".", ".."}:
         raise ValueError("a run and its copies have plain names")
     return told
+
+
+def _copy(file: Path, to: Path, *, mode: int, mtime_ns: int) -> None:
+    disk.create(to, [file.read_bytes()], mode=0o600)
+    to.chmod(mode)
+    os.utime(to, ns=(mtime_ns, mtime_ns))
 
 
 def _seen(file: Path) -> str:

@@ -123,7 +123,8 @@ def _inverse(place: Path, journal: Journal, record: Mapping[str, Any]) -> Iterat
         before = _copy(step.old) if step.before else None
         if step.before and digest(before) != step.before:
             raise TopicError("the kept copy is gone or was changed; take from it what you need by hand", path=step.old)
-        yield Change(journal.folder, step.path, step.after, before, step.mtime_ns or None)
+        mode = None if step.after else step.mode or None  # a file that is there keeps its own
+        yield Change(journal.folder, step.path, step.after, before, step.mtime_ns or None, mode)
     if index := _index_inverse(place, journal.folder, record.get("index")):
         yield index
 
