@@ -7,6 +7,7 @@ import codecs
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -94,10 +95,18 @@ def _decode(data: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
         return text, (f"holds bytes that are not {encoding.upper()}; they became U+FFFD",)
 
 
-def atomic_write(file: Path, text: str) -> None:
+def atomic_write(file: Path, text: str, *, unless: Callable[[], bool] | None = None) -> bool:
     r"""Write `text` as UTF-8 so that readers see the old content or the new one, also after a crash.
 
     The mode of an existing file is kept; a link is followed and stays a link; \n is written as \n.
+
+    Args:
+        file: where to.
+        text: what to write.
+        unless: asked when all is ready for the exchange; when it is true, the file stays as it is.
+
+    Returns:
+        Whether the text was written.
 
     Raises:
         TopicError: the text holds lone surrogates, or something other than a regular file stands in the way.
@@ -115,12 +124,16 @@ def atomic_write(file: Path, text: str) -> None:
     try:
         if mode is not None:
             temporary.chmod(mode)
+        if unless is not None and unless():
+            disk.delete(temporary)
+            return False
         disk.rename(temporary, target)
     except BaseException:
         with suppress(OSError):
             disk.delete(temporary)
         raise
     disk.flush_folder(target.parent)
+    return True
 
 
 def _mode(target: Path) -> int | None:

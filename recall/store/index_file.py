@@ -50,14 +50,24 @@ def read_index(folder: Path) -> str | None:
         raise TopicError("is not UTF-8; save it as UTF-8 and try again", path=file) from error
 
 
-def write_index(folder: Path, text: str) -> None:
+def write_index(folder: Path, text: str, *, before: str | None = None) -> bool:
     """Puts the text into the folder's MEMORY.md, whole or not at all; the caller holds the lock of the folder.
+
+    Args:
+        folder: the memory folder.
+        text: the whole new index.
+        before: what the file must still hold when all is ready for the exchange, from `read_index`; None for anything.
+
+    Returns:
+        False when the file holds something else by now, and was left alone.
 
     Raises:
         TopicError: the text holds lone surrogates, or MEMORY.md is no regular file.
         OSError: the folder is missing or not writable, or the disk is full.
     """
-    atomic_write(folder / INDEX_NAME, text)
+    return atomic_write(
+        folder / INDEX_NAME, text, unless=None if before is None else lambda: read_index(folder) != before
+    )
 
 
 def publish_index(folder: Path, text: str) -> bool:
