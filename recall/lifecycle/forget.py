@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from recall.lifecycle.heading import retold
 from recall.store.editing import Source, without
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
 from recall.store.topics import Entry, Scope, Topic, entry_ids, parse_entries, search_text
@@ -103,10 +104,16 @@ def forgetting(chosen: Sequence[Candidate], folders: Mapping[Scope, Folder]) -> 
         if source is None or not indices:
             continue
         left = without(source.entries, set(indices.values()))
-        after = source.with_entries(left).data if left else None
-        changes.append(Change(folder, path, digest(data), after))
+        changes.append(Change(folder, path, digest(data), _without(source, group, left).data if left else None))
         items += [Item(one.id, one.entry.summary) for one in group if one.id in indices]
     return Plan("forget", tuple(changes), tuple(items), tuple(notes))
+
+
+def _without(source: Source, gone: Sequence[Candidate], left: Sequence[Entry]) -> Source:
+    """The file with what is left; what its header tells of the others is told of the first that is."""
+    told = retold(source.text, [one.entry.summary for one in gone], left[0].summary)
+    after = source.with_entries(left)
+    return after.with_fields(told) if told else after
 
 
 def _by_file(chosen: Sequence[Candidate]) -> list[list[Candidate]]:
