@@ -7,6 +7,7 @@ import codecs
 import os
 import secrets
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -121,6 +122,60 @@ def atomic_write(file: Path, text: str) -> None:
             disk.delete(temporary)
         raise
     disk.flush_folder(target.parent)
+
+
+def replace_exactly(file: Path, before: bytes | None, after: bytes, *, new: Path | None = None) -> bool:
+    """Puts new content in the place of exactly the old one; False when the file holds something else by now.
+
+    Where the system can exchange two names at one go, no edit of others is lost, however close it comes: what was
+    taken out is looked at, and put back if it is not what was expected.
+
+    Args:
+        file: a regular file, no link.
+        before: what it holds; None when it must not be there.
+        after: what it is to hold.
+        new: where the new content lies already, flushed, in the same file system; None has it laid beside the file.
+
+    Raises:
+        OSError: the folder is missing or not writable, or the disk is full; the old file is then untouched.
+    """
+    temporary = new or file.with_name(f".{secrets.token_hex(8)}.tmp")
+    if new is None:
+        disk.create(temporary, [after], mode=0o666 if before is None else 0o600)
+    try:
+        is_done = _put_in_place(temporary, file, before, after)
+    finally:
+        if new is None and _holds(temporary, (before, after)):
+            with suppress(OSError):
+                disk.delete(temporary)
+    disk.flush_folder(file.parent)
+    return is_done
+
+
+def _put_in_place(temporary: Path, file: Path, before: bytes | None, after: bytes) -> bool:
+    try:
+        if before is None:
+            disk.link(temporary, file)
+            return True
+        if not _holds(file, (before,)):
+            return False
+        temporary.chmod(stat.S_IMODE(file.stat().st_mode))
+        if not disk.exchange(temporary, file):
+            disk.rename(temporary, file)
+            return True
+    except (FileExistsError, FileNotFoundError):
+        return False
+    if _holds(temporary, (before,)):
+        return True
+    disk.exchange(temporary, file)
+    return False
+
+
+def _holds(file: Path, contents: Sequence[bytes | None]) -> bool:
+    try:
+        return file.read_bytes() in contents
+    except FileNotFoundError:
+        return False
 
 
 def _mode(target: Path) -> int | None:
