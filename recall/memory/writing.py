@@ -173,7 +173,7 @@ class Writer:
             TopicError: there is none of that name.
         """
         if len(names) == 1 and (plan := self.instructions.deletion(names[0])):
-            return replace(plan, _carry_out=lambda made, _: self._carry_out(made))
+            return replace(plan, _carry_out=self._instruction_gone)
         topics = self._topics(())
         chosen: dict[str, Candidate] = {}
         for name in names:
@@ -182,6 +182,10 @@ class Writer:
                 raise TopicError("no topic or entry of that name; `recall list` shows all", path=name)
             chosen |= {one.id: one for one in found}
         return replace(self._removal(list(chosen.values())), kind="delete")
+
+    def _instruction_gone(self, plan: Plan, purges: bool) -> Run:
+        run = self._carry_out(plan)
+        return self._purged(plan, run) if purges else run
 
     def _removal(self, chosen: Sequence[Candidate]) -> Plan:
         plan = forgetting(chosen, self.folders)
@@ -243,7 +247,7 @@ class Writer:
             raise StalePlanError([topic.file])
         change = Change(folder, topic.path, digest(before), source.saying(text).data)
         changes = (change,) if digest(change.after) != change.before else ()
-        return Plan("edit", changes, (Item(topic.id, topic.title),), _carry_out=lambda made, _: self._carry_out(made))
+        return Plan("edit", changes, (Item(topic.id, topic.title),), _carry_out=self._kept)
 
     # --- the trash
 
@@ -252,8 +256,8 @@ class Writer:
         beside = map(self.instructions.folder, self.instructions.files)
         plan = restoring([*self.folders.values(), *beside], run)
 
-        def carry_out(made: Plan, _purges: bool) -> Run:
-            done = self._carry_out(made)
+        def carry_out(made: Plan, purges: bool) -> Run:
+            done = self._kept(made, purges)
             for folder in self.folders.values():
                 Tombstones(folder.root / TRASH).lift(made.undoes)
             return done
@@ -269,6 +273,12 @@ class Writer:
     def expire(self, days: float) -> list[str]:
         """Deletes runs older than so many days; gives their ids."""
         return [run for folder in self.folders.values() for run in expire(folder, now=self._clock(), days=days)]
+
+    def _kept(self, plan: Plan, purges: bool) -> Run:
+        """Carries out a plan that always leaves a copy; to be told that it left none would be a lie."""
+        if purges:
+            raise ValueError(f"a plan to {plan.kind} always keeps a copy; only what is forgotten can be purged")
+        return self._carry_out(plan)
 
     def _carry_out(self, plan: Plan) -> Run:
         run = apply(plan, now=self._clock(), upkeep=bring_in_step)

@@ -263,3 +263,22 @@ def test_a_folder_that_may_only_be_read_is_said_by_name(memory: Memory, root: Pa
     finally:
         root.chmod(0o700)
     assert file.exists()
+
+
+def test_a_purge_is_done_or_refused_but_never_passed_over(
+    root: Path, plain: Config, tmp_path: Path, write: Write
+) -> None:
+    write("a.md", "old words of mine")
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    with Memory.open(root, project=project, config=plain, background=False) as memory:
+        plan = memory.edit("a", "new words\n")
+        with pytest.raises(ValueError, match="keeps a copy"):
+            plan.apply(purge=True)
+        assert "old words" in (root / "a.md").read_text(encoding="utf-8")
+        plan.apply()
+        with pytest.raises(ValueError, match="keeps a copy"):
+            memory.restore().apply(purge=True)
+        done = memory.remember("Never touch the swordfish", type="project", target="instructions")
+        memory.delete(done.id).apply(purge=True)
+    assert not [file for file in project.rglob("*") if file.is_file() and b"swordfish" in file.read_bytes()]
