@@ -14,7 +14,7 @@ import numpy as np
 
 from recall.errors import LockedError, RecallError, StalePlanError, TopicError
 from recall.lifecycle.forget import LIMIT, Candidate, by_phrase, candidates, forgetting, likely, named
-from recall.lifecycle.remember import Decision, Fact, Neighbour, Origin, Outcome, decide, fact_of, foldered
+from recall.lifecycle.remember import Decision, Fact, Neighbour, Origin, Outcome, comparable, decide, fact_of, foldered
 from recall.memory.answers import Answers
 from recall.memory.instructing import Instructions
 from recall.memory.keeper import Keeper
@@ -132,7 +132,7 @@ class Writer:
 
     def _decide(self, fact: Fact, folder: Folder) -> Decision:
         topics = [topic for topic in self._answers.nearest(fact.summary, _NEIGHBOURS) if not topic.superseded_by]
-        found = candidates(topics)[:_ENTRIES]
+        found = comparable(fact, candidates(topics)[:_ENTRIES])
         cosines = self._cosines(fact.summary, [one.entry for one in found])
         neighbours = [Neighbour(one, cosine) for one, cosine in zip(found, cosines, strict=True)]
         style = foldered if _has_folders(folder) else None
