@@ -197,8 +197,10 @@ class Tape:
         self._keep(f"{step} {name}")
 
     def _named(self, step: Step, name: str, old: str) -> None:
-        left = {Step.RENAME: {old: None}, Step.EXCHANGE: {old: self._names.get(name)}}
-        self._change({**left.get(step, {}), name: self._names[old]})
+        change: dict[str, int | None] = {name: self._names[old]}
+        if step is not Step.LINK:
+            change[old] = self._names[name] if step is Step.EXCHANGE else None
+        self._change(change)
 
     def _sqlite(self, file: Path, what: str) -> None:
         """Looks at what SQLite did to its files."""

@@ -112,6 +112,14 @@ class Decision:
     plan: Plan
 
 
+def comparable(fact: Fact, found: Sequence[Candidate]) -> list[Candidate]:
+    """The entries that may say the same or be changed; for the others no vector need be made.
+
+    A nearer one is never judged to be more another fact: what is another one at the greatest cosine is so at any.
+    """
+    return [one for one in found if judge(fact.summary, one.entry.summary, 1.0) is not Verdict.OTHER]
+
+
 def decide(
     fact: Fact,
     neighbours: Sequence[Neighbour],

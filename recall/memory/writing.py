@@ -144,7 +144,7 @@ class Writer:
 
     def _decide(self, fact: Fact, folder: Folder) -> Decision:
         style = foldered if _has_folders(folder) else None
-        return decide(fact, self._lookup.neighbours(fact.summary), folder, now=self._clock(), style=style)
+        return decide(fact, self._lookup.neighbours(fact), folder, now=self._clock(), style=style)
 
     def entries(self) -> list[Stored]:
         """Every entry of every topic, and every instruction (W-MNG-01)."""
@@ -265,7 +265,7 @@ class Writer:
 
     def _plainly(self, plan: Plan, purges: bool) -> Run:
         if purges:
-            raise ValueError(f"{plan.kind} keeps what it replaces; only what is forgotten or deleted can be purged")
+            raise ValueError(f"{plan.kind} always keeps a copy; only what is forgotten or deleted can be purged")
         return self._carry_out(plan)
 
     def _carry_out(self, plan: Plan) -> Run:
