@@ -16,6 +16,7 @@ from recall.lifecycle.duplicates import Verdict, judge
 from recall.lifecycle.forget import Candidate
 from recall.lifecycle.heading import heading, retold
 from recall.store.editing import Source, rendered, scalar
+from recall.store.frontmatter import parse
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
 from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries
 
@@ -217,13 +218,18 @@ def _superseding(fact: Fact, other: Candidate, folder: Folder, *, now: float) ->
         "name": topic.title,
         "description": heading(other.entry.summary)["description"],
         "type": topic.type.value if topic.type else "",
+        "origin": _origin(topic.path, folder),
         "superseded_by": topic.path,
         "superseded_on": f"{day:%Y-%m-%d}",
     }
     old = Change(folder, path, "", _topic(fields, [other.entry]), mtime_ns=int(topic.mtime * 1e9))
-    new = _replaced(fact, other, folder, {"supersedes": path})
+    new = _replaced(fact, other, folder, {"origin": fact.origin.value, "supersedes": path})
     items = (Item(other.id, fact.summary), Item(_id(folder, path), other.entry.summary))
     return Decision(Outcome.SUPERSEDED, other.id, other, Plan("remember", (old, new), items))
+
+
+def _origin(path: str, folder: Folder) -> str:
+    return parse((read_bytes(folder, path) or b"").decode("utf-8", "replace")).first("origin")
 
 
 def _replaced(fact: Fact, other: Candidate, folder: Folder, fields: Mapping[str, str]) -> Change:
