@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from recall.store.plan import Change, Item, Plan, Run
     from recall.store.topics import Entry, MemoryType, Scope, Topic
     from recall.store.traces import Origin, Trace
+    from recall.store.trash import Kept
 
 __version__ = "0.1.0"
 
@@ -67,6 +68,7 @@ _HOMES = {
     "recall.search.types": ("Coverage", "Drop", "Hit", "Phase", "Point", "Recall", "Strategy"),
     "recall.store.layout": ("Layout",),
     "recall.store.plan": ("Change", "Item", "Plan", "Run"),
+    "recall.store.trash": ("Kept",),
     "recall.store.topics": ("Entry", "MemoryType", "Scope", "Topic"),
     "recall.store.traces": ("Origin", "Trace"),
 }
@@ -86,6 +88,7 @@ __all__ = [
     "Hit",
     "IndexFormatError",
     "Item",
+    "Kept",
     "Layout",
     "LockedError",
     "Memory",

@@ -186,16 +186,21 @@ class Tape:
                 self._written(name, path.read_bytes())
             case Step.FLUSH:
                 self._older.pop(self._names.get(name, -1), None)
-            case Step.RENAME | Step.LINK:
+            case Step.RENAME | Step.LINK | Step.EXCHANGE:
                 assert old is not None
-                number = self._names[self._name(old)]
-                self._change(({self._name(old): None} if step is Step.RENAME else {}) | {name: number})
+                self._named(step, name, self._name(old))
             case Step.DELETE:
                 gone = [known for known in self._names if known == name or known.startswith(f"{name}/")]
                 self._change(dict.fromkeys(gone))
             case Step.FLUSH_FOLDER:
                 self._flush_folder(name)
         self._keep(f"{step} {name}")
+
+    def _named(self, step: Step, name: str, old: str) -> None:
+        change: dict[str, int | None] = {name: self._names[old]}
+        if step is not Step.LINK:
+            change[old] = self._names[name] if step is Step.EXCHANGE else None
+        self._change(change)
 
     def _sqlite(self, file: Path, what: str) -> None:
         """Looks at what SQLite did to its files."""

@@ -5,11 +5,14 @@ Sources: seed 000 (forget), qwen.md section 8, deviations V11, V12, V20.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from typing import Final
 
+from recall.lifecycle.heading import retold
 from recall.store.editing import Source, without
+from recall.store.frontmatter import parse
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
-from recall.store.topics import Entry, Scope, Topic, entry_ids, parse_entries, search_text
+from recall.store.topics import Entry, Scope, Topic, body_of, entry_ids, parse_entries, search_text
 from recall.text.scripts import is_cjk
 
 LIMIT: Final = 5
@@ -91,7 +94,9 @@ def forgetting(chosen: Sequence[Candidate], folders: Mapping[Scope, Folder]) -> 
         TopicError: a file cannot be edited without changing all of it.
         OSError: a file cannot be read.
     """
-    changes, items, notes = [], [], []
+    changes: dict[tuple[Scope, str], Change] = {}
+    items: dict[str, Item] = {}
+    notes: list[str] = []
     for group in _by_file(chosen):
         path = group[0].topic.path
         folder = folders[group[0].topic.scope]
@@ -102,11 +107,36 @@ def forgetting(chosen: Sequence[Candidate], folders: Mapping[Scope, Folder]) -> 
         notes += [f"{one.id} has been changed or removed by somebody else" for one in lost]
         if source is None or not indices:
             continue
+        items |= {one.id: Item(one.id, one.entry.summary) for one in group if one.id in indices}
         left = without(source.entries, set(indices.values()))
-        after = source.with_entries(left).data if left else None
-        changes.append(Change(folder, path, digest(data), after))
-        items += [Item(one.id, one.entry.summary) for one in group if one.id in indices]
-    return Plan("forget", tuple(changes), tuple(items), tuple(notes))
+        after = _without(source, group, left).data if left else None
+        changes[folder.scope, path] = Change(folder, path, digest(data), after)
+        for older, item in () if left else _superseded_by(path, folder):
+            # It may have been chosen itself.
+            changes.setdefault((folder.scope, older.path), older)
+            items.setdefault(item.id, item)
+    return Plan("forget", tuple(changes.values()), tuple(items.values()), tuple(notes))
+
+
+def _superseded_by(path: str, folder: Folder) -> list[tuple[Change, Item]]:
+    """What removes the earlier states of a topic, which lie beside it: without it they would come up as what holds."""
+    place = (folder.root / path).with_suffix("")
+    found = []
+    for file in sorted(place.parent.glob(f"{escape(place.name)}-until-*.md")):
+        older = file.relative_to(folder.root).as_posix()
+        data = read_bytes(folder, older)
+        front = parse((data or b"").decode("utf-8", "replace"))
+        if front.first("superseded_by") == path:
+            name = older if folder.scope is Scope.PROJECT else f"{folder.scope}:{older}"
+            found.append((Change(folder, older, digest(data), None), Item(name, body_of(front))))
+    return found
+
+
+def _without(source: Source, gone: Sequence[Candidate], left: Sequence[Entry]) -> Source:
+    """The file with what is left; what its header tells of the others is told of the first that is."""
+    told = retold(source.text, [one.entry.summary for one in gone], left[0].summary)
+    after = source.with_entries(left)
+    return after.with_fields(told) if told else after
 
 
 def _by_file(chosen: Sequence[Candidate]) -> list[list[Candidate]]:

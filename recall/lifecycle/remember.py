@@ -14,13 +14,12 @@ from typing import Final
 from recall.errors import StalePlanError, TopicError
 from recall.lifecycle.duplicates import Verdict, judge
 from recall.lifecycle.forget import Candidate
+from recall.lifecycle.heading import heading, retold
 from recall.store.editing import Source, rendered, scalar
 from recall.store.frontmatter import parse
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
 from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries
 
-_NAME: Final = 72  # characters
-_DESCRIPTION: Final = 150
 _SLUG_BYTES: Final = 40
 _STEM_BYTES: Final = 200  # file systems allow 255 of a name
 _DEVICES: Final = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)})
@@ -114,6 +113,14 @@ class Decision:
     plan: Plan
 
 
+def comparable(fact: Fact, found: Sequence[Candidate]) -> list[Candidate]:
+    """The entries that may say the same or be changed; for the others no vector need be made.
+
+    A nearer one is never judged to be more another fact: what is another one at the greatest cosine is so at any.
+    """
+    return [one for one in found if judge(fact.summary, one.entry.summary, 1.0) is not Verdict.OTHER]
+
+
 def decide(
     fact: Fact,
     neighbours: Sequence[Neighbour],
@@ -179,12 +186,7 @@ def foldered(kind: MemoryType, slug: str) -> str:
 
 def _created(fact: Fact, folder: Folder, style: Callable[[MemoryType, str], str]) -> Decision:
     path = _free(folder, lambda number: style(fact.type, slug_of(fact.summary, number)))
-    fields = {
-        "name": _cut(fact.summary, _NAME),
-        "description": _cut(fact.summary, _DESCRIPTION),
-        "type": fact.type.value,
-        "origin": fact.origin.value,
-    }
+    fields = {**heading(fact.summary), "type": fact.type.value, "origin": fact.origin.value}
     change = Change(folder, path, "", _topic(fields, fact.entries))
     plan = Plan("remember", (change,), (Item(_id(folder, path), fact.summary),))
     return Decision(Outcome.CREATED, _id(folder, path), None, plan)
@@ -214,15 +216,20 @@ def _superseding(fact: Fact, other: Candidate, folder: Folder, *, now: float) ->
     path = _free(folder, lambda number: f"{stem}-until-{day:%Y%m%d}{f'-{number}' if number else ''}.md")
     fields = {
         "name": topic.title,
-        "description": _cut(other.entry.summary, _DESCRIPTION),
+        "description": heading(other.entry.summary)["description"],
         "type": topic.type.value if topic.type else "",
+        "origin": _origin(topic.path, folder),
         "superseded_by": topic.path,
         "superseded_on": f"{day:%Y-%m-%d}",
     }
     old = Change(folder, path, "", _topic(fields, [other.entry]), mtime_ns=int(topic.mtime * 1e9))
-    new = _replaced(fact, other, folder, {"supersedes": path})
+    new = _replaced(fact, other, folder, {"origin": fact.origin.value, "supersedes": path})
     items = (Item(other.id, fact.summary), Item(_id(folder, path), other.entry.summary))
     return Decision(Outcome.SUPERSEDED, other.id, other, Plan("remember", (old, new), items))
+
+
+def _origin(path: str, folder: Folder) -> str:
+    return parse((read_bytes(folder, path) or b"").decode("utf-8", "replace")).first("origin")
 
 
 def _replaced(fact: Fact, other: Candidate, folder: Folder, fields: Mapping[str, str]) -> Change:
@@ -234,12 +241,9 @@ def _replaced(fact: Fact, other: Candidate, folder: Folder, fields: Mapping[str,
         raise StalePlanError([folder.root / other.topic.path])
     fresh = [_kept_reasons(entry, other.entry) for entry in fact.entries]
     changed = source.with_entries([*entries[:at], *fresh, *entries[at + 1 :]])
-    told = dict(fields)
-    known = parse(source.text)
-    if len(entries) == 1 or known.first("description") == _cut(other.entry.summary, _DESCRIPTION):
-        told["description"] = _cut(fact.summary, _DESCRIPTION)
-    if known.first("name") == _cut(other.entry.summary, _NAME):
-        told["name"] = _cut(fact.summary, _NAME)
+    told = {**fields, **retold(source.text, [other.entry.summary], fact.summary)}
+    if len(entries) == 1:  # what an index says of the topic is the fact
+        told["description"] = heading(fact.summary)["description"]
     return Change(folder, other.topic.path, digest(data), changed.with_fields(told).data if told else changed.data)
 
 
@@ -281,8 +285,3 @@ def slug_of(text: str, number: int = 0) -> str:
 
 def _cut_bytes(text: str, size: int) -> str:
     return text.encode()[:size].decode("utf-8", "ignore")
-
-
-def _cut(text: str, size: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= size else line[: size - 1].rstrip() + "…"

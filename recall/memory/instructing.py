@@ -1,6 +1,7 @@
 """Standing instructions, AGENTS.md of the project and of the user, as part of what a memory remembers and lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -9,14 +10,17 @@ from typing import Final
 from recall.errors import TopicError
 from recall.lifecycle.remember import Outcome
 from recall.memory.stored import Remembered, Stored
+from recall.store import disk
 from recall.store.instructions import Item as Line
 from recall.store.instructions import append_instruction, items, items_of, without_item
+from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, IndexMode, Item, Plan, digest, read_bytes
 from recall.store.projects import real_path
 from recall.store.seals import key_in
 from recall.store.topics import Scope
 
 _MARK: Final = "#"
+_WAIT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,8 @@ class Instructions:
         if scope not in self.files:
             raise TopicError("there is no home folder for the user's instructions", path=str(scope))
         file = self.files[scope]
-        lock = self.locks / f"{sha256(str(real_path(file)).encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.lock"
-        done = append_instruction(file, text, lock=lock, root=file.parent if scope is Scope.PROJECT else None)
+        root = file.parent if scope is Scope.PROJECT else None
+        done = append_instruction(file, text, lock=self._lock(scope), root=root)
         item = next(one for one in items(file) if one.first == done.line)
         outcome = Outcome.KNOWN if done.duplicate else Outcome.CREATED
         return Remembered(outcome, self._id(scope, item), file, other=item.text if done.duplicate else "")
@@ -57,6 +61,21 @@ class Instructions:
             if file.is_file()
             for item in items(file)
         ]
+
+    @contextmanager
+    def held(self, folders: Collection[Path]) -> Iterator[None]:
+        """Holds the files that lie in these folders for the block: an append and a deletion take turns."""
+        with ExitStack() as stack:
+            for scope in self.files:
+                if self._place(scope).parent in folders:
+                    lock = self._lock(scope)
+                    disk.make_folder(lock.parent, mode=0o700)
+                    stack.enter_context(exclusive(lock, timeout_s=_WAIT_S))
+            yield
+
+    def _lock(self, scope: Scope) -> Path:
+        name = str(real_path(self.files[scope])).encode("utf-8", "surrogateescape")
+        return self.locks / f"{sha256(name).hexdigest()[:32]}.lock"
 
     def knows(self, name: str) -> bool:
         """Whether an id has the form of an item's."""

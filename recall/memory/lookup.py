@@ -7,9 +7,8 @@ from typing import Final
 import numpy as np
 
 from recall.index.collection import Collection as Index
-from recall.lifecycle.duplicates import Verdict, judge
 from recall.lifecycle.forget import Candidate, by_phrase, candidates, likely, named
-from recall.lifecycle.remember import Neighbour
+from recall.lifecycle.remember import Fact, Neighbour, comparable
 from recall.memory.answers import Answers
 from recall.memory.keeper import Keeper
 from recall.memory.model import Model
@@ -77,11 +76,11 @@ class Lookup:
                 chosen.append(max(zip(nearest, entries, strict=True), key=lambda pair: pair[0])[1])
         return chosen
 
-    def neighbours(self, text: str) -> list[Neighbour]:
-        """The entries that may say the same as a fact, or change it: those that could if their vectors were alike."""
-        topics = [topic for topic in self._answers.nearest(text, _NEIGHBOURS) if not topic.superseded_by]
-        found = [one for one in candidates(topics) if judge(text, one.entry.summary, 1.0) is not Verdict.OTHER]
-        cosines = self._cosines(text, [one.entry for one in found])
+    def neighbours(self, fact: Fact) -> list[Neighbour]:
+        """The entries that may say the same as a fact, or change it."""
+        topics = [topic for topic in self._answers.nearest(fact.summary, _NEIGHBOURS) if not topic.superseded_by]
+        found = comparable(fact, candidates(topics))
+        cosines = self._cosines(fact.summary, [one.entry for one in found])
         return [Neighbour(one, cosine) for one, cosine in zip(found, cosines, strict=True)]
 
     def _cosines(self, text: str, entries: Sequence[Entry]) -> list[float]:

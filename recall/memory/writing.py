@@ -6,9 +6,10 @@ MEMORY.md, the host's state, tombstones, and for a purge all derived data - foll
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import product
 from typing import Final
 
 from recall.errors import LockedError, RecallError, StalePlanError, TopicError
@@ -21,6 +22,7 @@ from recall.memory.lookup import Lookup
 from recall.memory.model import Model
 from recall.memory.stored import Remembered, Stored
 from recall.memory.tracing import Tracer
+from recall.store import disk
 from recall.store.applying import apply, make_trash, writing
 from recall.store.editing import Source
 from recall.store.journal import TRASH, has_pending
@@ -80,14 +82,16 @@ class Writer:
 
     def finish(self) -> None:
         """Ends what a process that was stopped had begun; leaves it to the next writer when that cannot be done now."""
-        for folder in self.folders.values():
+        beside = map(self.instructions.folder, self.instructions.files)
+        for folder in (*self.folders.values(), *beside):
             if has_pending(folder.root):
-                with suppress(LockedError):  # it is going on
-                    try:
-                        with writing(folder, upkeep=bring_in_step, timeout_s=_AT_ONCE_S):
-                            logger.info("a change that was stopped half-way in %s was ended", folder.root)
-                    except (OSError, RecallError) as error:
-                        logger.warning("a change that was stopped half-way cannot be ended yet: %s", error)
+                try:
+                    with writing(folder, upkeep=bring_in_step, timeout_s=_AT_ONCE_S):
+                        logger.info("a change that was stopped half-way in %s was ended", folder.root)
+                except LockedError:
+                    continue  # it is going on
+                except (OSError, RecallError) as error:
+                    logger.warning("a change that was stopped half-way cannot be ended yet: %s", error)
 
     # --- remember
 
@@ -103,12 +107,19 @@ class Writer:
         """Writes a fact down, unless it is known; see `Memory.remember`."""
         fact = fact_of(text, kind, origin)
         folder = self._folder(scope or self._usual_scope(kind))
-        refused = self._tombstone(fact, folder)
-        if refused:
-            return refused
-        make_trash_of(folder)
+        if fact.origin is not Origin.OWNER and self._is_forgotten(fact):
+            note = "it was forgotten on request; only its owner may bring it back"
+            return Remembered(Outcome.FORGOTTEN, "", None, notes=(note,))
+        done = self._written(fact, folder)
+        if fact.origin is Origin.OWNER:
+            for stones, entry in product(self._tombstones(), fact.entries):
+                stones.lift_text(entry.summary)
+        return done
+
+    def _written(self, fact: Fact, folder: Folder) -> Remembered:
+        disk.make_folder(folder.root)
         # Who remembers next shall find what this one wrote: else one fact is written twice.
-        with exclusive(folder.root / TRASH / "remember.lock", timeout_s=_REMEMBER_WAIT_S):
+        with exclusive(make_trash(folder.root) / "remember.lock", timeout_s=_REMEMBER_WAIT_S):
             for _ in range(_TRIES):
                 try:
                     decision = self._decide(fact, folder)
@@ -118,25 +129,22 @@ class Writer:
                 return _told(decision, run, folder)
         raise LockedError(folder.root, "somebody who goes on changing the same topics")
 
+    def _tombstones(self) -> list[Tombstones]:
+        return [Tombstones(folder.root / TRASH) for folder in self.folders.values()]
+
+    def _is_forgotten(self, fact: Fact) -> bool:
+        """Whether any of it was forgotten, in whatever scope."""
+        every = [stones.read() for stones in self._tombstones()]
+        return any(known.holds(entry.summary) for known, entry in product(every, fact.entries))
+
     def _usual_scope(self, kind: MemoryType) -> Scope:
         """The user's memory for what is about the user, where there is one (qwen.md section 1)."""
         is_personal = kind in {MemoryType.USER, MemoryType.FEEDBACK}
         return Scope.USER if is_personal and Scope.USER in self.folders else Scope.PROJECT
 
-    def _tombstone(self, fact: Fact, folder: Folder) -> Remembered | None:
-        stones = Tombstones(folder.root / TRASH)
-        if not any(stones.holds(entry.summary) for entry in fact.entries):
-            return None
-        if fact.origin is not Origin.OWNER:
-            note = "it was forgotten on request; only its owner may bring it back"
-            return Remembered(Outcome.FORGOTTEN, "", None, notes=(note,))
-        for entry in fact.entries:
-            stones.lift_text(entry.summary)
-        return None
-
     def _decide(self, fact: Fact, folder: Folder) -> Decision:
         style = foldered if _has_folders(folder) else None
-        return decide(fact, self._lookup.neighbours(fact.summary), folder, now=self._clock(), style=style)
+        return decide(fact, self._lookup.neighbours(fact), folder, now=self._clock(), style=style)
 
     def entries(self) -> list[Stored]:
         """Every entry of every topic, and every instruction (W-MNG-01)."""
@@ -181,6 +189,8 @@ class Writer:
             return replace(plan, changes=plan.changes + beside.changes, items=plan.items + beside.items)
 
         def carry_out(made: Plan, purges: bool) -> Run:
+            for stones in self._tombstones():
+                stones.read()  # what cannot be remembered as forgotten is not forgotten halfway
             for _ in range(_TRIES):
                 try:
                     return self._forgotten(made, self._carry_out(made), purges)
@@ -202,14 +212,19 @@ class Writer:
         return self._purged(plan, run) if purges else run
 
     def _purged(self, plan: Plan, run: Run) -> Run:
+        """Leaves no copy of what went; does all that it can before it says what it cannot."""
         texts = [item.text for item in plan.items]
+        ids = {item.id for item in plan.items} | {item.id.rpartition(":")[0] for item in plan.items}
+        parts: list[Callable[[], object]] = []
         for folder in {change.folder for change in plan.changes}:
             paths = {change.path for change in plan.changes if change.folder == folder and change.after is None}
-            purge(folder, [*texts, *(f"]({path})" for path in paths)], paths=paths, runs={run.id})
-        for index in self._keeper.indexes:
-            index.purge()
-        self._tracer.purge({item.id for item in plan.items} | {item.id.rpartition(":")[0] for item in plan.items})
-        return replace(run, notes=(*run.notes, "nothing of it is kept"))
+            parts.append(partial(purge, folder, texts, paths=paths, runs={run.id}))
+        parts += [index.purge for index in self._keeper.indexes]
+        parts.append(partial(self._tracer.purge, ids))
+        failed = [error for part in parts if (error := _failure(part))]
+        if failed:
+            raise failed[0]
+        return replace(run, notes=(*run.notes, "no copy of it is kept; a file's name may still say what it was about"))
 
     def edit(self, name: str, text: str, seen: str | None) -> Plan:
         """The plan that gives a topic another text; see `Memory.edit`. Line ends and byte order mark stay."""
@@ -225,7 +240,7 @@ class Writer:
             raise StalePlanError([topic.file])
         change = Change(folder, topic.path, digest(before), source.saying(text).data)
         changes = (change,) if digest(change.after) != change.before else ()
-        return Plan("edit", changes, (Item(topic.id, topic.title),), _carry_out=lambda made, _: self._carry_out(made))
+        return Plan("edit", changes, (Item(topic.id, topic.title),), _carry_out=self._plainly)
 
     # --- the trash
 
@@ -234,10 +249,10 @@ class Writer:
         beside = map(self.instructions.folder, self.instructions.files)
         plan = restoring([*self.folders.values(), *beside], run)
 
-        def carry_out(made: Plan, _purges: bool) -> Run:
-            done = self._carry_out(made)
-            for folder in self.folders.values():
-                Tombstones(folder.root / TRASH).lift(made.undoes)
+        def carry_out(made: Plan, purges: bool) -> Run:
+            done = self._plainly(made, purges)
+            for stones in self._tombstones():
+                stones.lift(made.undoes)
             return done
 
         return replace(plan, _carry_out=carry_out)
@@ -248,8 +263,14 @@ class Writer:
         found = [one for folder in (*self.folders.values(), *beside) for one in kept(folder)]
         return sorted(found, key=lambda one: one.run.time, reverse=True)
 
+    def _plainly(self, plan: Plan, purges: bool) -> Run:
+        if purges:
+            raise ValueError(f"{plan.kind} always keeps a copy; only what is forgotten or deleted can be purged")
+        return self._carry_out(plan)
+
     def _carry_out(self, plan: Plan) -> Run:
-        run = apply(plan, now=self._clock(), upkeep=bring_in_step)
+        with self.instructions.held({change.folder.root for change in plan.changes}):
+            run = apply(plan, now=self._clock(), upkeep=bring_in_step)
         if run.id:
             self._keeper.wake()
             for folder in {change.folder for change in plan.changes}:
@@ -283,6 +304,15 @@ def _lines(topic: Topic) -> list[tuple[int, int]]:
     return entry_lines(text)
 
 
+def _failure(part: Callable[[], object]) -> Exception | None:
+    """Runs it; what went wrong."""
+    try:
+        part()
+    except (OSError, RecallError) as error:
+        return error
+    return None
+
+
 def _scope_of(name: str) -> Scope:
     return Scope.USER if name.startswith(f"{Scope.USER}:") else Scope.PROJECT
 
@@ -293,14 +323,6 @@ def _has_older(folder: Folder, oldest: float) -> bool:
         return False
     name = f"{datetime.fromtimestamp(oldest, UTC):%Y-%m-%dT%H-%M-%S}"
     return any(place.name < name for place in (folder.root / TRASH).glob("[0-9]*"))
-
-
-def make_trash_of(folder: Folder) -> None:
-    """Makes the folder and its `.trash`, where the locks lie."""
-    from recall.store import disk
-
-    disk.make_folder(folder.root)
-    make_trash(folder.root)
 
 
 def _has_folders(folder: Folder) -> bool:

@@ -70,7 +70,12 @@ def _applied(journal: Journal, changes: Sequence[Change], upkeep: Upkeep) -> Run
     except OSError:
         journal.take_back()
         raise
-    return journal.end(skipped, upkeep)
+    try:
+        return journal.end(skipped, upkeep)
+    except OSError as error:
+        note = f"this was done, but cannot be recorded yet, so not be undone: {error}; the next change records it"
+        done = tuple(step.path for step in journal.steps if step.path not in skipped)
+        return replace(journal.run, paths=done, skipped=tuple(skipped), notes=(note,))
 
 
 def _joined(first: Run, second: Run) -> Run:

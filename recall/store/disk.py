@@ -7,8 +7,10 @@ rules for everybody who writes. A file and its name are flushed before anything 
 flushed before it is deleted.
 """
 
+import errno
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from itertools import takewhile
@@ -19,6 +21,15 @@ _BINARY: Final = getattr(os, "O_BINARY", 0)
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
+_HERE: Final = -100  # AT_FDCWD of Linux
+_SWAP: Final = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+_EXCHANGES: Final[Mapping[str, tuple[str, Callable[[bytes, bytes], tuple[object, ...]]]]] = {
+    "linux": ("renameat2", lambda one, other: (_HERE, one, _HERE, other, _SWAP)),
+    "darwin": ("renamex_np", lambda one, other: (one, other, _SWAP)),
+}
+_CANNOT: Final = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
 class Step(StrEnum):
     """What was done last."""
 
@@ -27,13 +38,14 @@ class Step(StrEnum):
     FLUSH = "flush"
     RENAME = "rename"
     LINK = "link"
+    EXCHANGE = "exchange"
     DELETE = "delete"
     MAKE_FOLDER = "make folder"
     FLUSH_FOLDER = "flush folder"
 
 
 watch: Callable[[Step, Path, Path | None], object] | None = None
-"""Told of each step once it was done, with the path and, of a renamed or linked file, the old one. For tests."""
+"""Told of each step once it was done, with the path and, where two names are concerned, the old one. For tests."""
 
 
 def _done(step: Step, path: Path, old: Path | None = None) -> None:
@@ -145,6 +157,29 @@ def link(old: Path, new: Path) -> None:
     """
     new.hardlink_to(old)
     _done(Step.LINK, new, old)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Gives two files each other's name at one go; False where the system cannot, and nothing was done.
+
+    Raises:
+        OSError: one of them is not there, or the folder cannot be written.
+    """
+    import ctypes  # takes longer to load than many an answer takes
+
+    if sys.platform not in _EXCHANGES:
+        return False
+    call, arguments = _EXCHANGES[sys.platform]
+    function = getattr(ctypes.CDLL(None, use_errno=True), call, None)  # an old C library lacks it
+    if function is None:
+        return False
+    if function(*arguments(os.fsencode(one), os.fsencode(other))):
+        number = ctypes.get_errno()
+        if number in _CANNOT:
+            return False
+        raise OSError(number, os.strerror(number), os.fspath(one))
+    _done(Step.EXCHANGE, other, one)
+    return True
 
 
 def delete(file: Path) -> None:

@@ -7,7 +7,7 @@ import codecs
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -95,45 +95,96 @@ def _decode(data: bytes, encoding: str) -> tuple[str, tuple[str, ...]]:
         return text, (f"holds bytes that are not {encoding.upper()}; they became U+FFFD",)
 
 
-def atomic_write(file: Path, text: str, *, unless: Callable[[], bool] | None = None) -> bool:
+def atomic_write(file: Path, text: str) -> None:
     r"""Write `text` as UTF-8 so that readers see the old content or the new one, also after a crash.
 
     The mode of an existing file is kept; a link is followed and stays a link; \n is written as \n.
-
-    Args:
-        file: where to.
-        text: what to write.
-        unless: asked when all is ready for the exchange; when it is true, the file stays as it is.
-
-    Returns:
-        Whether the text was written.
 
     Raises:
         TopicError: the text holds lone surrogates, or something other than a regular file stands in the way.
         OSError: the folder is missing or not writable, or the disk is full; the old file is then untouched.
     """
     target = Path(os.path.realpath(file))
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        line = text.count("\n", 0, error.start) + 1
-        raise TopicError("holds half of a character (a lone surrogate); remove it", path=file, line=line) from error
+    data = encoded(text, file)
     mode = _mode(target)
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     disk.create(temporary, [data], mode=0o666 if mode is None else 0o600)
     try:
         if mode is not None:
             temporary.chmod(mode)
-        if unless is not None and unless():
-            disk.delete(temporary)
-            return False
         disk.rename(temporary, target)
     except BaseException:
         with suppress(OSError):
             disk.delete(temporary)
         raise
     disk.flush_folder(target.parent)
-    return True
+
+
+def encoded(text: str, file: Path) -> bytes:
+    """The text as it is to stand in the file.
+
+    Raises:
+        TopicError: it holds lone surrogates.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise TopicError("holds half of a character (a lone surrogate); remove it", path=file, line=line) from error
+
+
+def replace_exactly(file: Path, before: bytes | None, after: bytes, *, new: Path | None = None) -> bool:
+    """Puts new content in the place of exactly the old one; False when the file holds something else by now.
+
+    Where the system can exchange two names at one go, no edit of others is lost, however close it comes: what was
+    taken out is looked at, and put back if it is not what was expected.
+
+    Args:
+        file: a regular file, no link.
+        before: what it holds; None when it must not be there.
+        after: what it is to hold.
+        new: where the new content lies already, flushed, in the same file system; None has it laid beside the file.
+
+    Raises:
+        OSError: the folder is missing or not writable, or the disk is full; the old file is then untouched.
+    """
+    temporary = new or file.with_name(f".{secrets.token_hex(8)}.tmp")
+    if new is None:
+        disk.create(temporary, [after], mode=0o666 if before is None else 0o600)
+    try:
+        is_done = _put_in_place(temporary, file, before, after)
+    finally:
+        if new is None and _holds(temporary, (before, after)):
+            with suppress(OSError):
+                disk.delete(temporary)
+    disk.flush_folder(file.parent)
+    return is_done
+
+
+def _put_in_place(temporary: Path, file: Path, before: bytes | None, after: bytes) -> bool:
+    try:
+        if before is None:
+            disk.link(temporary, file)
+            return True
+        if not _holds(file, (before,)):
+            return False
+        temporary.chmod(stat.S_IMODE(file.stat().st_mode))
+        if not disk.exchange(temporary, file):
+            disk.rename(temporary, file)
+            return True
+    except (FileExistsError, FileNotFoundError):
+        return False
+    if _holds(temporary, (before,)):
+        return True
+    disk.exchange(temporary, file)
+    return False
+
+
+def _holds(file: Path, contents: Sequence[bytes | None]) -> bool:
+    try:
+        return file.read_bytes() in contents
+    except FileNotFoundError:
+        return False
 
 
 def _mode(target: Path) -> int | None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from recall.errors import TopicError
+from recall.errors import LockedError, TopicError
 from recall.store import disk
-from recall.store.files import atomic_write, confine, read_text
+from recall.store.files import confine, read_text, replace_exactly
 from recall.store.locks import exclusive
 from recall.store.places import Layout
 from recall.store.projects import absolute, is_there, real_path
@@ -29,6 +29,7 @@ LONGEST_ITEM: Final = 4096
 
 _LARGEST: Final = 4 * 1024 * 1024
 _WAIT_S: Final = 10.0
+_TRIES: Final = 20  # somebody may save the file in an editor
 _ID_CHARS: Final = 12
 _BOM: Final = "\ufeff"
 _USER_FILES: Final = {Layout.CLAUDE: ".claude/CLAUDE.md", Layout.QWEN: ".qwen/QWEN.md"}
@@ -117,15 +118,18 @@ def append_instruction(file: Path, text: str, *, lock: Path, root: Path | None =
     disk.make_folder(lock.parent, mode=0o700)
     disk.make_folder(real_path(file).parent)
     with exclusive(lock, timeout_s=_WAIT_S):
-        before = _exact(file)
-        content, item = before or "", _escaped(plain)
-        wanted = {_folded(plain), _folded(item)}
-        same = next((one for one in items_of(content) if _folded(one.text) in wanted), None)
-        if same:
-            return Appended(file, same.first, created=False, duplicate=True)
-        after, line = _with_item(content, item)
-        atomic_write(file, after)
-    return Appended(file, line, created=before is None, duplicate=False)
+        for _ in range(_TRIES):
+            before = _exact(file)
+            content, item = before or "", _escaped(plain)
+            wanted = {_folded(plain), _folded(item)}
+            same = next((one for one in items_of(content) if _folded(one.text) in wanted), None)
+            if same:
+                return Appended(file, same.first, created=False, duplicate=True)
+            after, line = _with_item(content, item)
+            old = None if before is None else before.encode()
+            if replace_exactly(real_path(file), old, after.encode()):
+                return Appended(file, line, created=before is None, duplicate=False)
+    raise LockedError(file, "an editor that goes on saving it")
 
 
 def items(file: Path) -> list[Item]:

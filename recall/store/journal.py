@@ -1,9 +1,7 @@
 """What a plan does in one folder, step by step, in such a way that another process can end what was begun."""
 
-import errno
 import json
 import math
-import os
 import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +15,7 @@ from recall.store import disk
 from recall.store.files import confine, read_text
 from recall.store.plan import Change, Folder, Item, Run, content, digest, place_of
 from recall.store.seals import is_sealed, sealed
+from recall.store.steps import Step
 
 TRASH: Final = ".trash"
 PENDING: Final = "pending.json"
@@ -31,7 +30,6 @@ _HASH: Final = re.compile(r"(?:[0-9a-f]{64})?")
 _LATEST_NS: Final = 2**63
 _PERMISSIONS: Final = 0o777
 _LONGEST_NAME: Final = 255  # characters; no file system has longer ones
-_NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # of some file systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,157 +74,6 @@ Gives what the record of the run should say of it, and sentences about what coul
 def no_upkeep(_aftermath: Aftermath) -> tuple[Mapping[str, Any], Sequence[str]]:
     """Leaves everything as it is."""
     return {}, ()
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One change on its way.
-
-    Attributes:
-        path: place of the file below the memory folder.
-        before: hash of what the file must hold, "" when it must not be there.
-        after: hash of what it is to hold, "" when it is to go.
-        mtime_ns: modification time of what was there; 0 for nothing.
-        target: the real file.
-        new: where the new content waits.
-        old: where the old content goes.
-        mode: permission bits of what was there; 0 where they are not known.
-    """
-
-    path: str
-    before: str
-    after: str
-    mtime_ns: int
-    target: Path
-    new: Path
-    old: Path
-    mode: int = 0
-
-    def stage(self, change: Change) -> None:
-        """Lays out all that the change needs, flushed; changes no memory file."""
-        if change.after is None:
-            return
-        mode = change.mode if change.mode is not None else self.mode or None
-        if self.before:
-            disk.create(self.old, [self.target.read_bytes()], mode=0o600)
-        disk.make_folder(self.target.parent)
-        disk.create(self.new, [change.after], mode=0o666 if mode is None else 0o600)
-        if mode is not None:
-            self.new.chmod(mode)  # whatever the umask says
-        if change.mtime_ns is not None:
-            os.utime(self.new, ns=(change.mtime_ns, change.mtime_ns))
-
-    def carry_out(self) -> bool:
-        """Changes the file; False when somebody else changed it at this moment, and it was left alone.
-
-        May be done again after a stop, also where a loss of power left both names of a file that was renamed.
-        """
-        if not self.after:
-            return self._remove()
-        if not self.new.exists():
-            return True
-        if _seen(self.target) == self.after:
-            disk.delete(self.new)
-            return True
-        # The file is looked at last, so that there is hardly a moment between the look and the change.
-        if _seen(self.new) != self.after or _seen(self.target) != self.before:
-            return False
-        return self._exchange() if self.before else self._put()
-
-    def _exchange(self) -> bool:
-        disk.rename(self.new, self.target)
-        disk.flush_folder(self.target.parent)
-        return True
-
-    def _put(self) -> bool:
-        try:
-            disk.link(self.new, self.target)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            return self._exchange()
-        disk.flush_folder(self.target.parent)
-        disk.delete(self.new)
-        return True
-
-    def _remove(self) -> bool:
-        if not self.old.exists():
-            try:
-                disk.rename(self.target, self.old)  # whatever it holds by now, it is kept
-            except FileNotFoundError:
-                return True
-        elif self.target.exists():
-            if not self.before == _seen(self.target) == _seen(self.old):
-                return False
-            disk.delete(self.target)
-        if _seen(self.old) != self.before:
-            with suppress(FileExistsError):  # by now there is a newer one, and this one is kept where it is
-                self._put_back()
-            return False
-        disk.flush_folder(self.old.parent)
-        disk.flush_folder(self.target.parent)
-        return True
-
-    def _put_back(self) -> None:
-        """Gives the file that was moved away its name again, unless something else has it by now."""
-        try:
-            disk.link(self.old, self.target)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            if self.target.exists():
-                raise FileExistsError(errno.EEXIST, "something else has the name by now", str(self.target)) from error
-            disk.rename(self.old, self.target)
-        disk.flush_folder(self.target.parent)
-        disk.delete(self.old)
-
-    def undo(self) -> None:
-        """Takes back what was done, in such a way that it can be done again.
-
-        Raises:
-            OSError: it cannot be taken back, for instance because somebody else has changed the file since.
-        """
-        now = _seen(self.target)
-        if not self.after:
-            if self.old.exists() and now != self.before:
-                self._put_back()
-        elif now == self.after:
-            self._undo_writing()
-        elif now != self.before and not self.new.exists():
-            raise FileExistsError(errno.EEXIST, "somebody else has changed it since", str(self.target))
-
-    def _undo_writing(self) -> None:
-        if self.before:
-            if _seen(self.old) != self.before:
-                raise FileNotFoundError(errno.ENOENT, "what it held is not kept any more", str(self.old))
-            was = self.target.stat()
-            if not self.new.exists():
-                _copy(self.target, self.new, mode=stat.S_IMODE(was.st_mode), mtime_ns=was.st_mtime_ns)
-            spare = self.old.with_name(f"{self.old.name}.undo")
-            disk.delete(spare)
-            _copy(self.old, spare, mode=self.mode or stat.S_IMODE(was.st_mode), mtime_ns=self.mtime_ns)
-            disk.flush_folder(self.new.parent)
-            disk.rename(spare, self.target)
-        elif self.new.exists():
-            disk.delete(self.target)
-        else:
-            disk.rename(self.target, self.new)
-            disk.flush_folder(self.new.parent)
-        disk.flush_folder(self.target.parent)
-
-    def described(self) -> dict[str, Any]:
-        """For the journal and the record."""
-        return {
-            "path": self.path,
-            "before": self.before,
-            "after": self.after,
-            "mtime_ns": self.mtime_ns,
-            "mode": self.mode,
-            "old": self.old.name,
-            "new": self.new.name,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,20 +254,6 @@ def _name(told: object) -> str:
     if not isinstance(told, str) or PurePosixPath(told).name != told or told in {"", ".", ".."}:
         raise ValueError("a run and its copies have plain names")
     return told
-
-
-def _copy(file: Path, to: Path, *, mode: int, mtime_ns: int) -> None:
-    disk.create(to, [file.read_bytes()], mode=0o600)
-    to.chmod(mode)
-    os.utime(to, ns=(mtime_ns, mtime_ns))
-
-
-def _seen(file: Path) -> str:
-    """The hash of what a file holds, "" for no file; no hash at all for a folder, which is none of ours."""
-    try:
-        return digest(content(file))
-    except (IsADirectoryError, NotADirectoryError):
-        return "a folder"
 
 
 def has_pending(root: Path) -> bool:

@@ -104,7 +104,7 @@ def _walk(root: Path, last: Look | None, *, glances: bool) -> Look:
     pending = [real]
     while pending:
         folder = pending.pop()
-        known = last.listings.get(folder, _NOTHING) if last else _NOTHING
+        known = _NOTHING if last is None else last.listings.get(folder, _NOTHING)
         is_as_it_was = glances and last is not None and folder in last.listings and _is_settled(folder, known, last)
         listing = known if is_as_it_was else _listed(folder, known)
         listings[folder] = listing

@@ -54,7 +54,7 @@ class Change:
         before: SHA-256 of the bytes that it must hold, in hex; "" when it must not be there.
         after: the bytes that it is to hold; None when it is to go.
         mtime_ns: modification time to give it, in ns since the epoch; None for the present.
-        mode: permission bits to give it; None for those of what is there, of a new file for the usual ones.
+        mode: permission bits of a new file, None for the usual ones; what is there keeps its own.
     """
 
     folder: Folder

@@ -26,11 +26,11 @@ def bring_in_step(aftermath: Aftermath) -> tuple[Mapping[str, Any], Sequence[str
     """Brings MEMORY.md and meta.json in step with changed topics (`journal.Upkeep`)."""
     record: dict[str, Any] = {}
     notes: list[str] = []
-    for part in (_index, _meta):
+    for name, part in ((INDEX_NAME, _index), ("meta.json", _meta)):
         try:
             record |= part(aftermath)
         except (RecallError, OSError) as error:
-            notes.append(str(error))
+            notes.append(f"{name} was not brought in step: {error}")
     return record, notes
 
 
@@ -61,7 +61,7 @@ def _index(aftermath: Aftermath) -> dict[str, Any]:
             if earlier is not None and earlier != old:
                 return {}  # nobody knows what of this is of the run: to undo it, its lines are mended
             return {"index": {"before": digest(old), "after": digest(after.encode()), "old": _OLD if old else ""}}
-    raise RecallError(f"{folder.root / INDEX_NAME}: somebody else goes on changing it; `recall check --fix` mends it")
+    raise RecallError("somebody else goes on changing it; `recall check --fix` mends it")
 
 
 def _renewed(before: str | None, aftermath: Aftermath) -> str:

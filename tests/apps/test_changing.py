@@ -193,7 +193,7 @@ def test_purging_keeps_nothing_and_promises_nothing(on_memory: Run, data: Data, 
     result = on_memory("forget", "Grafana", "--yes", "--purge")
     assert result.exit_code == 0
     assert "recall restore" not in result.stdout
-    assert "nothing of it is kept" in result.stdout
+    assert "no copy of it is kept" in result.stdout
     run = data("delete", "project_rollout", "--yes", "--purge")["run"]
     assert run["restorable"] is False
     assert data("restore", "--list") == {"runs": []}

@@ -15,6 +15,7 @@ from recall.lifecycle.remember import (
     Neighbour,
     Origin,
     Outcome,
+    comparable,
     decide,
     fact_of,
     foldered,
@@ -188,6 +189,18 @@ def test_a_file_that_changed_since_it_was_found_is_not_written_over(folder: Fold
     file.unlink()
     with pytest.raises(StalePlanError):
         decided(THURSDAY, folder, among)
+
+
+def test_only_what_may_be_like_the_fact_is_compared_by_meaning(folder: Folder) -> None:
+    put(folder, "many.md", f"{TUESDAY}\n\nThe office has a coffee machine\n\nProduction deploys happen on Tuesday\n")
+    put(folder, "long.md", "## Notes\n\n" + f"{TUESDAY}\n" * 100)
+    found = candidates(topics(folder))
+    fact = fact_of(THURSDAY, MemoryType.PROJECT, Origin.OWNER)
+    chosen = comparable(fact, found)
+    assert "many.md:0" in [one.id for one in chosen]
+    assert not {"many.md:1", "long.md"} & {one.id for one in chosen}
+    left = [Neighbour(one, 0.9) for one in found if one not in chosen]
+    assert decide(fact, left, folder, now=NOW).outcome is Outcome.CREATED
 
 
 # --- scopes

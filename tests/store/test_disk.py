@@ -123,3 +123,14 @@ def test_the_tape_knows_what_an_unflushed_file_may_become(tmp_path: Path) -> Non
     found = {state.get("file") for state in states_of(tmp_path, careless)}
     assert {None, b"", b"ab", b"abcd", bytes(4)} < found
     assert len(found) == 6
+
+
+def test_two_files_are_exchanged_at_one_go(tmp_path: Path) -> None:
+    one, other = tmp_path / "一", tmp_path / "other"
+    one.write_text("1", encoding="utf-8")
+    other.write_text("2", encoding="utf-8")
+    if not disk.exchange(one, other):
+        pytest.skip("this system cannot exchange files")
+    assert (one.read_text(encoding="utf-8"), other.read_text(encoding="utf-8")) == ("2", "1")
+    with pytest.raises(FileNotFoundError):
+        disk.exchange(one, tmp_path / "missing")

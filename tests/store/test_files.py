@@ -1,12 +1,14 @@
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 from recall.errors import TopicError, UnsafePathError
-from recall.store.files import atomic_write, confine, read_text
+from recall.store import disk
+from recall.store.files import atomic_write, confine, read_text, replace_exactly
 
 LIMIT = 10_000
 
@@ -263,3 +265,41 @@ def test_the_root_may_be_a_link(tmp_path: Path) -> None:
 def test_a_path_with_a_nul_character_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsafePathError):
         confine("a\0b", tmp_path)
+
+
+# --- replacing exactly what was seen
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_content_is_replaced_only_where_it_is_as_expected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(disk, "exchange", lambda _one, _other: False)
+    file = tmp_path / "a.md"
+    assert replace_exactly(file, None, b"first")
+    assert not replace_exactly(file, None, b"second")
+    assert not replace_exactly(file, b"else", b"second")
+    assert file.read_bytes() == b"first"
+    file.chmod(0o640)
+    assert replace_exactly(file, b"first", b"second")
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"second", 0o640)
+    assert not replace_exactly(tmp_path / "gone.md", b"first", b"second")
+    assert [found.name for found in tmp_path.iterdir()] == ["a.md"]
+
+
+@pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="this system cannot exchange files")
+def test_an_edit_at_the_last_moment_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.md"
+    file.write_bytes(b"first")
+    exchange = disk.exchange
+
+    def late(one: Path, other: Path) -> bool:
+        monkeypatch.setattr(disk, "exchange", exchange)
+        file.write_bytes(b"by somebody else")  # after the last look, before the exchange
+        return exchange(one, other)
+
+    monkeypatch.setattr(disk, "exchange", late)
+    assert not replace_exactly(file, b"first", b"second")
+    assert file.read_bytes() == b"by somebody else"
+    assert [found.name for found in tmp_path.iterdir()] == ["a.md"]

@@ -421,3 +421,21 @@ def test_content_that_waits_and_was_changed_is_not_put_into_the_memory(folder: F
 def test_ending_nothing_is_nothing(folder: Folder) -> None:
     with writing(folder):
         assert finish(folder) is None
+
+
+def test_a_disk_that_is_full_at_the_very_end_leaves_a_change_that_the_next_one_records(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watch(step: Step, path: Path, _old: Path | None) -> None:
+        if step is Step.CREATE and path.name == "run.json":
+            raise OSError(28, "the disk is full")
+
+    monkeypatch.setattr(disk, "watch", watch)
+    run = edit(folder, "a.md", b"second a\n")
+    monkeypatch.undo()
+    assert (run.paths, state(folder)["a.md"]) == (("a.md",), b"second a\n")
+    assert any("cannot be recorded yet" in note for note in run.notes)
+    with writing(folder):
+        pass
+    apply(restoring([folder], run.id), now=NOW + 1)
+    assert state(folder)["a.md"] == b"first a\n"
