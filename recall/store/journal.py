@@ -89,66 +89,63 @@ class Journal:
         return self.folder.root / TRASH
 
     @property
-    def _place(self) -> Path:
+    def place(self) -> Path:
+        """Where the run lays out what is to come, and keeps what was."""
         return self._trash / self.run.id
 
+    @property
+    def _draft(self) -> Path:
+        return self.place / "journal"
+
     def stage(self, changes: Mapping[str, Change]) -> None:
-        """Lays out everything; once the journal has its name, the run will be done.
+        """Lays out everything.
 
         Raises:
             OSError: there is no place for it; nothing has changed.
         """
-        disk.make_folder(self._place, mode=0o700)
-        try:
-            for step in self.steps:
-                step.stage(changes[step.path])
-            draft = self._place / "journal"
-            disk.create(draft, [self._dumped(self.described())], mode=0o600)
-            disk.flush_folder(self._place)
-            disk.flush_folder(self._trash)
-        except BaseException:
-            disk.delete_folder(self._place)
-            raise
-        try:
-            disk.rename(draft, self._trash / PENDING)  # from here on, only a failure says that it was not done
-        except OSError:
-            disk.delete_folder(self._place)
-            raise
+        disk.make_folder(self.place, mode=0o700)
+        for step in self.steps:
+            step.stage(changes[step.path])
+        disk.create(self._draft, [self._dumped(self.described())], mode=0o600)
+        disk.flush_folder(self.place)
+        disk.flush_folder(self._trash)
+
+    def begin(self) -> None:
+        """Gives the journal its name; from here on, the run will be done."""
+        disk.rename(self._draft, self._trash / PENDING)
         disk.flush_folder(self._trash)
 
     def carry_out(self) -> list[str]:
         """Changes the files; gives the paths of those that somebody else changed at this moment."""
         skipped = [step.path for step in self.steps if not step.carry_out()]
-        disk.flush_folder(self._place)
+        disk.flush_folder(self.place)
         return skipped
 
-    def take_back(self) -> None:
-        """Undoes what was done, and forgets the run.
-
-        Raises:
-            OSError: not all could be undone. The journal and all copies stay, and the next writer carries it out.
-        """
+    def undo(self) -> list[OSError]:
+        """Takes back what was done; gives why what is left could not be."""
         failed: list[OSError] = []
         for step in reversed(self.steps):
             try:
                 step.undo()
             except OSError as error:
                 failed.append(error)
-        if failed:
-            raise failed[0]
+        return failed
+
+    def drop(self) -> None:
+        """Forgets a run of which nothing is done."""
         disk.delete(self._trash / PENDING)
         disk.flush_folder(self._trash)
-        disk.delete_folder(self._place)
+        disk.delete_folder(self.place)
 
     def end(self, skipped: Sequence[str], upkeep: Upkeep) -> Run:
         """Brings in step what hangs on the files, and writes the record of the run."""
         done = tuple(step.path for step in self.steps if step.path not in skipped)
-        more, notes = upkeep(Aftermath(self.folder, self._done(done), self._place, self.run.time))
+        more, notes = upkeep(Aftermath(self.folder, self._done(done), self.place, self.run.time))
         run = replace(self.run, paths=done, skipped=tuple(skipped), notes=tuple(notes))
         record = {**self.described(), "skipped": list(skipped), **more}
         with suppress(FileExistsError):
-            disk.create(self._place / RECORD, [self._dumped(record)], mode=0o600)
-        disk.flush_folder(self._place)
+            disk.create(self.place / RECORD, [self._dumped(record)], mode=0o600)
+        disk.flush_folder(self.place)
         disk.delete(self._trash / PENDING)
         disk.flush_folder(self._trash)
         return run

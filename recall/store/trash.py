@@ -73,7 +73,8 @@ def restoring(folders: Sequence[Folder], run: str = "") -> Plan:
     Raises:
         TopicError: there is no such run, it is undone already, or one of its files has changed since.
     """
-    every = [one for folder in folders for one in _journals(folder)]
+    # Two of the folders may be one, which AGENTS.md shares with the topics.
+    every = list({one[0].resolve(): one for folder in reversed(folders) for one in _journals(folder)}.values())
     undone = _undone([journal.run for _, journal, _ in every])
     found = [
         (place, journal, record)

@@ -2,17 +2,20 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from recall.errors import LockedError, StalePlanError
 from recall.store import disk
 from recall.store.applying import apply, writing
 from recall.store.disk import Step
 from recall.store.journal import has_pending
-from recall.store.plan import Change, Folder, Plan, planned
+from recall.store.plan import Change, Folder, IndexMode, Plan, planned
+from recall.store.topics import Scope
 from recall.store.trash import kept, restoring
 
 NOW = 1_790_000_000.0
@@ -287,3 +290,83 @@ def test_undoing_an_edit_leaves_the_mode_that_the_file_has_by_now(folder: Folder
 def test_a_change_may_say_the_mode_of_a_new_file(folder: Folder) -> None:
     apply(Plan("edit", (Change(folder, "c.md", "", b"secret\n", mode=0o600),)), now=NOW)
     assert (folder.root / "c.md").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_journal_whose_run_was_deleted_is_set_aside(folder: Folder) -> None:
+    def watch(step: Step, path: Path, _old: Path | None) -> None:
+        if is_journal(step, path):
+            raise KeyboardInterrupt
+
+    with watching(watch), pytest.raises(KeyboardInterrupt):
+        apply(Plan("edit", (planned(folder, "a.md", b"second a\n"),)), now=NOW)
+    (place,) = (folder.root / ".trash").glob("2*")
+    shutil.rmtree(place)
+    apply(Plan("edit", (planned(folder, "b.md", b"second b\n"),)), now=NOW + 1)
+    assert (folder.root / "a.md").read_bytes() == b"first a\n"
+    assert [len(list((folder.root / ".trash").glob(name))) for name in ("pending.json", "pending.json.lost-*")] == [
+        0,
+        1,
+    ]
+
+
+# --- several folders
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Folder:
+    root = tmp_path / "user"
+    root.mkdir()
+    (root / "x.md").write_bytes(b"first x\n")
+    return Folder(root, Scope.USER, key=KEY)
+
+
+def both(folder: Folder, other: Folder) -> Plan:
+    return Plan("forget", (planned(folder, "a.md", None), planned(other, "x.md", None)))
+
+
+def state(*folders: Folder) -> list[str]:
+    return sorted(file.name for folder in folders for file in folder.root.glob("*.md"))
+
+
+def test_a_plan_over_two_folders_is_refused_as_a_whole_when_a_file_of_either_changed(
+    folder: Folder, other: Folder
+) -> None:
+    for stale in (folder.root / "a.md", other.root / "x.md"):
+        plan = both(folder, other)
+        stale.write_bytes(b"edited by hand\n")
+        with pytest.raises(StalePlanError):
+            apply(plan, now=NOW)
+        assert state(folder, other) == ["a.md", "b.md", "x.md"]
+        assert (kept(folder), kept(other)) == ([], [])
+
+
+def test_a_plan_over_two_folders_waits_for_both_before_it_begins(folder: Folder, other: Folder) -> None:
+    plan = both(folder, other)
+    with writing(other), pytest.raises(LockedError):
+        apply(plan, now=NOW, timeout_s=0)
+    assert state(folder, other) == ["a.md", "b.md", "x.md"]
+
+
+@pytest.mark.parametrize("name", ["journal", "001-x.md.old"])
+def test_a_folder_that_fails_takes_the_other_back(folder: Folder, other: Folder, name: str) -> None:
+    def watch(step: Step, path: Path, _old: Path | None) -> None:
+        if step in {Step.CREATE, Step.RENAME} and path.name == name and path.is_relative_to(other.root.resolve()):
+            raise OSError(errno.EIO, "the disk fails")
+
+    with watching(watch), pytest.raises(OSError, match="fails"):
+        apply(both(folder, other), now=NOW)
+    assert state(folder, other) == ["a.md", "b.md", "x.md"]
+    assert not [place for one in (folder, other) for place in (one.root / ".trash").iterdir() if place.is_dir()]
+    assert not has_pending(folder.root)
+    assert not has_pending(other.root)
+
+
+def test_instructions_that_lie_in_the_memory_folder_are_changed_with_it(folder: Folder) -> None:
+    (folder.root / "AGENTS.md").write_bytes(b"- one\n- two\n")
+    beside = Folder(folder.root, index=IndexMode.OFF, key=KEY)
+    plan = Plan("delete", (planned(beside, "AGENTS.md", b"- two\n"), planned(folder, "a.md", None)))
+    run = apply(plan, now=NOW)
+    assert state(folder) == ["AGENTS.md", "b.md"]
+    apply(restoring([folder, beside], run.id), now=NOW + 1)
+    assert (folder.root / "AGENTS.md").read_bytes() == b"- one\n- two\n"
+    assert (folder.root / "a.md").read_bytes() == b"first a\n"
