@@ -363,4 +363,4 @@ def _seen(file: Path) -> str:
 
 def has_pending(root: Path) -> bool:
     """Whether a run in the folder was stopped before its end, or is going on."""
-    return (root / TRASH / PENDING).exists()
+    return os.path.exists(root / TRASH / PENDING)  # noqa: PTH110 - which is no error where one may not look
