@@ -6,10 +6,11 @@ and a journal beside it lets the next process end what one that was stopped had 
 """
 
 import logging
+import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,47 +30,88 @@ from recall.store.journal import (
     read_record,
 )
 from recall.store.locks import exclusive
-from recall.store.plan import Change, Folder, Plan, Run, digest, place_of, read_bytes
+from recall.store.plan import Change, Folder, IndexMode, Plan, Run, digest, place_of, read_bytes
 
 logger = logging.getLogger(__name__)
 
 _LOCK_WAIT_S: Final = 30.0
 
 
-def apply(plan: Plan, *, now: float, upkeep: Upkeep = no_upkeep) -> Run:
-    """Does what the plan says, folder by folder, each as a whole or not at all.
+def apply(plan: Plan, *, now: float, upkeep: Upkeep = no_upkeep, timeout_s: float = _LOCK_WAIT_S) -> Run:
+    """Does what the plan says, in all its folders or in none.
 
     Args:
         plan: what to do.
         now: seconds since the epoch.
         upkeep: what is to follow in each folder.
+        timeout_s: how long to wait for another writer of a folder.
 
     Raises:
         StalePlanError: a file is not as the plan expects; nothing was done.
-        LockedError: another process keeps writing.
-        UnsafePathError: a path leads out of its folder.
-        OSError: a folder cannot be written; nothing was done in it.
+        LockedError: another process keeps writing; nothing was done.
+        UnsafePathError: a path leads out of its folder; nothing was done.
+        OSError: a folder cannot be written; nothing was done. Where not even what had been done could be taken back,
+            the next writer does the rest.
     """
     run = Run("", plan.kind, now, items=plan.items, undoes=plan.undoes)
-    folders = sorted({change.folder for change in plan.changes}, key=lambda folder: str(folder.root))
-    if not folders:
+    by_folder = _by_folder(plan.changes)
+    if not by_folder:
         return run
     name = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H-%M-%S}-{secrets.token_hex(4)}"
-    for folder in folders:
-        changes = tuple(change for change in plan.changes if change.folder == folder)
-        with writing(folder, upkeep=upkeep):
-            _check(changes)
-            run = _joined(run, _applied(journal_of(replace(run, id=name), folder, changes), changes, upkeep))
+    with ExitStack() as held:
+        for folder in by_folder:
+            held.enter_context(writing(folder, upkeep=upkeep, timeout_s=timeout_s))
+        _check(plan.changes)
+        journals = [journal_of(replace(run, id=name), folder, changes) for folder, changes in by_folder.items()]
+        for journal, skipped in zip(journals, _carried_out(journals, by_folder), strict=True):
+            run = _joined(run, _ended(journal, skipped, upkeep))
     return run
 
 
-def _applied(journal: Journal, changes: Sequence[Change], upkeep: Upkeep) -> Run:
-    journal.stage({change.path: change for change in changes})
+def _by_folder(changes: Sequence[Change]) -> dict[Folder, list[Change]]:
+    """The changes in each folder, in the order in which everybody takes the locks; one folder has one lock."""
+    roots: dict[str, list[Change]] = {}
+    for change in changes:
+        roots.setdefault(os.path.realpath(change.folder.root), []).append(change)
+    return {
+        # AGENTS.md may lie in the memory folder, which then is the one that has an index.
+        min((change.folder for change in found), key=lambda folder: folder.index is IndexMode.OFF): found
+        for _, found in sorted(roots.items())
+    }
+
+
+def _carried_out(journals: Sequence[Journal], changes: Mapping[Folder, Sequence[Change]]) -> list[list[str]]:
+    """Changes the files of all folders; gives the paths of those that were left alone, folder by folder."""
     try:
-        skipped = journal.carry_out()
-    except OSError:
-        journal.take_back()
+        for journal in journals:
+            journal.stage({change.path: change for change in changes[journal.folder]})
+    except BaseException:
+        for journal in journals:
+            journal.drop()
         raise
+    try:
+        for journal in journals:
+            journal.begin()
+        return [journal.carry_out() for journal in journals]
+    except OSError:
+        _take_back(journals)
+        raise
+
+
+def _take_back(journals: Sequence[Journal]) -> None:
+    """Undoes what was done.
+
+    Raises:
+        OSError: not all could be undone. The journals and all copies stay, and the next writer carries them out.
+    """
+    failed = [error for journal in reversed(journals) for error in journal.undo()]
+    if failed:
+        raise failed[0]
+    for journal in journals:
+        journal.drop()
+
+
+def _ended(journal: Journal, skipped: Sequence[str], upkeep: Upkeep) -> Run:
     try:
         return journal.end(skipped, upkeep)
     except OSError as error:
@@ -153,6 +195,9 @@ def finish(folder: Folder, *, upkeep: Upkeep = no_upkeep) -> Run | None:
         return None
     if not is_ours(folder, record):
         _set_aside(file, "foreign", "this user's recall has not written it")
+        return None
+    if not journal.place.is_dir():
+        _set_aside(file, "lost", "somebody deleted the folder of what was waiting")
         return None
     return journal.end(journal.carry_out(), upkeep)
 

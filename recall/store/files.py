@@ -105,11 +105,7 @@ def atomic_write(file: Path, text: str) -> None:
         OSError: the folder is missing or not writable, or the disk is full; the old file is then untouched.
     """
     target = Path(os.path.realpath(file))
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        line = text.count("\n", 0, error.start) + 1
-        raise TopicError("holds half of a character (a lone surrogate); remove it", path=file, line=line) from error
+    data = encoded(text, file)
     mode = _mode(target)
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
     disk.create(temporary, [data], mode=0o666 if mode is None else 0o600)
@@ -122,6 +118,19 @@ def atomic_write(file: Path, text: str) -> None:
             disk.delete(temporary)
         raise
     disk.flush_folder(target.parent)
+
+
+def encoded(text: str, file: Path) -> bytes:
+    """The text as it is to stand in the file.
+
+    Raises:
+        TopicError: it holds lone surrogates.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise TopicError("holds half of a character (a lone surrogate); remove it", path=file, line=line) from error
 
 
 def replace_exactly(file: Path, before: bytes | None, after: bytes, *, new: Path | None = None) -> bool:

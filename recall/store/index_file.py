@@ -17,7 +17,7 @@ from pathlib import Path
 from recall.errors import TopicError
 from recall.store import disk
 from recall.store.capacity import INDEX_NAME
-from recall.store.files import atomic_write, read_text
+from recall.store.files import atomic_write, encoded, read_text, replace_exactly
 from recall.store.index_curated import Put as Put  # noqa: PLC0414 - part of this module's surface, as all of these
 from recall.store.index_curated import curated as curated  # noqa: PLC0414
 from recall.store.index_lines import index_line as index_line  # noqa: PLC0414
@@ -29,6 +29,7 @@ from recall.store.index_view import MAX_BYTES
 from recall.store.index_view import IndexView as IndexView  # noqa: PLC0414
 from recall.store.index_view import load_index as load_index  # noqa: PLC0414
 from recall.store.index_view import truncate as truncate  # noqa: PLC0414
+from recall.store.projects import real_path
 
 
 def read_index(folder: Path) -> str | None:
@@ -50,14 +51,26 @@ def read_index(folder: Path) -> str | None:
         raise TopicError("is not UTF-8; save it as UTF-8 and try again", path=file) from error
 
 
-def write_index(folder: Path, text: str) -> None:
+def write_index(folder: Path, text: str, *, before: str | None = None) -> bool:
     """Puts the text into the folder's MEMORY.md, whole or not at all; the caller holds the lock of the folder.
+
+    Args:
+        folder: the memory folder.
+        text: the whole new index.
+        before: what the file must still hold, from `read_index`; None for anything.
+
+    Returns:
+        False when the file holds something else by now, and was left alone.
 
     Raises:
         TopicError: the text holds lone surrogates, or MEMORY.md is no regular file.
         OSError: the folder is missing or not writable, or the disk is full.
     """
-    atomic_write(folder / INDEX_NAME, text)
+    file = folder / INDEX_NAME
+    if before is None:
+        atomic_write(file, text)
+        return True
+    return replace_exactly(real_path(file), before.encode(), encoded(text, file))
 
 
 def publish_index(folder: Path, text: str) -> bool:

@@ -1,10 +1,9 @@
 """What a plan does in one folder, step by step, in such a way that another process can end what was begun."""
 
-import errno
 import json
 import math
-import os
 import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from recall.store import disk
 from recall.store.files import confine, read_text
 from recall.store.plan import Change, Folder, Item, Run, content, digest, place_of
 from recall.store.seals import is_sealed, sealed
+from recall.store.steps import Step
 
 TRASH: Final = ".trash"
 PENDING: Final = "pending.json"
@@ -28,8 +28,8 @@ _LARGEST: Final = (
 )  # bytes of a journal; it says what was forgotten, of which a file has 16 MiB at most
 _HASH: Final = re.compile(r"(?:[0-9a-f]{64})?")
 _LATEST_NS: Final = 2**63
+_PERMISSIONS: Final = 0o777
 _LONGEST_NAME: Final = 255  # characters; no file system has longer ones
-_NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # of some file systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,116 +77,6 @@ def no_upkeep(_aftermath: Aftermath) -> tuple[Mapping[str, Any], Sequence[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One change on its way.
-
-    Attributes:
-        path: place of the file below the memory folder.
-        before: hash of what the file must hold, "" when it must not be there.
-        after: hash of what it is to hold, "" when it is to go.
-        mtime_ns: modification time of what was there; 0 for nothing.
-        target: the real file.
-        new: where the new content waits.
-        old: where the old content goes.
-    """
-
-    path: str
-    before: str
-    after: str
-    mtime_ns: int
-    target: Path
-    new: Path
-    old: Path
-
-    def stage(self, change: Change) -> None:
-        """Lays out all that the change needs, flushed; changes no memory file."""
-        if change.after is None:
-            return
-        mode = 0o666
-        if self.before:
-            mode = self.target.stat().st_mode & 0o777
-            disk.create(self.old, [self.target.read_bytes()], mode=0o600)
-        disk.make_folder(self.target.parent)
-        disk.create(self.new, [change.after], mode=mode)
-        if self.before:
-            self.new.chmod(mode)  # whatever the umask says
-        if change.mtime_ns is not None:
-            os.utime(self.new, ns=(change.mtime_ns, change.mtime_ns))
-
-    def carry_out(self) -> bool:
-        """Changes the file; False when somebody else changed it at this moment, and it was left alone.
-
-        May be done again after a stop, also where a loss of power left both names of a file that was renamed.
-        """
-        if not self.after:
-            return self._remove()
-        if not self.new.exists():
-            return True
-        now = _seen(self.target)
-        if now == self.after:
-            disk.delete(self.new)
-            return True
-        if now != self.before or _seen(self.new) != self.after:
-            return False
-        return self._exchange() if self.before else self._put()
-
-    def _exchange(self) -> bool:
-        disk.rename(self.new, self.target)
-        disk.flush_folder(self.target.parent)
-        return True
-
-    def _put(self) -> bool:
-        try:
-            disk.link(self.new, self.target)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            return self._exchange()
-        disk.flush_folder(self.target.parent)
-        disk.delete(self.new)
-        return True
-
-    def _remove(self) -> bool:
-        if not self.old.exists():
-            try:
-                disk.rename(self.target, self.old)  # whatever it holds by now, it is kept
-            except FileNotFoundError:
-                return True
-            if _seen(self.old) != self.before:
-                disk.rename(self.old, self.target)
-                return False
-            disk.flush_folder(self.old.parent)
-        elif self.target.exists():
-            if not self.before == _seen(self.target) == _seen(self.old):
-                return False
-            disk.delete(self.target)
-        disk.flush_folder(self.target.parent)
-        return True
-
-    def undo(self) -> None:
-        """Takes back what was done, unless somebody else changed the file since."""
-        if _seen(self.target) != self.after:
-            return
-        if not self.before:
-            disk.delete(self.target)
-        elif self.old.exists():
-            disk.rename(self.old, self.target)
-
-    def described(self) -> dict[str, Any]:
-        """For the journal and the record."""
-        return {
-            "path": self.path,
-            "before": self.before,
-            "after": self.after,
-            "mtime_ns": self.mtime_ns,
-            "old": self.old.name,
-            "new": self.new.name,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Journal:
     """What a run does in one folder, whose lock is held."""
 
@@ -199,52 +89,63 @@ class Journal:
         return self.folder.root / TRASH
 
     @property
-    def _place(self) -> Path:
+    def place(self) -> Path:
+        """Where the run lays out what is to come, and keeps what was."""
         return self._trash / self.run.id
 
+    @property
+    def _draft(self) -> Path:
+        return self.place / "journal"
+
     def stage(self, changes: Mapping[str, Change]) -> None:
-        """Lays out everything; once the journal has its name, the run will be done.
+        """Lays out everything.
 
         Raises:
             OSError: there is no place for it; nothing has changed.
         """
-        disk.make_folder(self._place, mode=0o700)
-        try:
-            for step in self.steps:
-                step.stage(changes[step.path])
-            draft = self._place / "journal"
-            disk.create(draft, [self._dumped(self.described())], mode=0o600)
-            disk.flush_folder(self._place)
-            disk.flush_folder(self._trash)
-            disk.rename(draft, self._trash / PENDING)
-        except BaseException:
-            disk.delete_folder(self._place)
-            raise
+        disk.make_folder(self.place, mode=0o700)
+        for step in self.steps:
+            step.stage(changes[step.path])
+        disk.create(self._draft, [self._dumped(self.described())], mode=0o600)
+        disk.flush_folder(self.place)
+        disk.flush_folder(self._trash)
+
+    def begin(self) -> None:
+        """Gives the journal its name; from here on, the run will be done."""
+        disk.rename(self._draft, self._trash / PENDING)
         disk.flush_folder(self._trash)
 
     def carry_out(self) -> list[str]:
         """Changes the files; gives the paths of those that somebody else changed at this moment."""
         skipped = [step.path for step in self.steps if not step.carry_out()]
-        disk.flush_folder(self._place)
+        disk.flush_folder(self.place)
         return skipped
 
-    def take_back(self) -> None:
-        """Undoes what was done, and forgets the run."""
+    def undo(self) -> list[OSError]:
+        """Takes back what was done; gives why what is left could not be."""
+        failed: list[OSError] = []
         for step in reversed(self.steps):
-            with suppress(OSError):
+            try:
                 step.undo()
+            except OSError as error:
+                failed.append(error)
+        return failed
+
+    def drop(self) -> None:
+        """Forgets a run of which nothing is done."""
         disk.delete(self._trash / PENDING)
-        disk.delete_folder(self._place)
+        disk.flush_folder(self._trash)
+        disk.delete_folder(self.place)
 
     def end(self, skipped: Sequence[str], upkeep: Upkeep) -> Run:
         """Brings in step what hangs on the files, and writes the record of the run."""
         done = tuple(step.path for step in self.steps if step.path not in skipped)
-        more, notes = upkeep(Aftermath(self.folder, self._done(done), self._place, self.run.time))
+        more, notes = upkeep(Aftermath(self.folder, self._done(done), self.place, self.run.time))
         run = replace(self.run, paths=done, skipped=tuple(skipped), notes=tuple(notes))
         record = {**self.described(), "skipped": list(skipped), **more}
         with suppress(FileExistsError):
-            disk.create(self._place / RECORD, [self._dumped(record)], mode=0o600)
-        disk.flush_folder(self._place)
+            disk.create(self.place / RECORD, [self._dumped(record)], mode=0o600)
+        disk.flush_folder(self.place)
         disk.delete(self._trash / PENDING)
         disk.flush_folder(self._trash)
         return run
@@ -285,11 +186,10 @@ def journal_of(run: Run, folder: Folder, changes: Sequence[Change]) -> Journal:
     for number, change in enumerate(sorted(changes, key=lambda change: change.after is None), 1):
         name = f"{number:03}-{PurePosixPath(change.path).name[:_STEM]}"
         target = place_of(folder, change.path)
-        mtime_ns = target.stat().st_mtime_ns if change.before else 0
-        after = digest(change.after)
-        steps.append(
-            Step(change.path, change.before, after, mtime_ns, target, place / f"{name}.new", place / f"{name}.old")
-        )
+        there = target.stat() if change.before else None
+        mtime_ns, mode = (there.st_mtime_ns, stat.S_IMODE(there.st_mode)) if there else (0, 0)
+        new, old = place / f"{name}.new", place / f"{name}.old"
+        steps.append(Step(change.path, change.before, digest(change.after), mtime_ns, target, new, old, mode))
     return Journal(folder, run, tuple(steps))
 
 
@@ -337,13 +237,13 @@ def is_ours(folder: Folder, record: Mapping[str, Any]) -> bool:
 
 def _step(change: Mapping[str, Any], folder: Folder, place: Path) -> Step:
     new, old = (confine(_name(change[key]), place) for key in ("new", "old"))
-    path, mtime_ns = str(change["path"]), int(change["mtime_ns"])
+    path, mtime_ns, mode = str(change["path"]), int(change["mtime_ns"]), int(change.get("mode", 0))
     before, after = str(change["before"]), str(change["after"])
     if any(len(part) > _LONGEST_NAME for part in PurePosixPath(path).parts):
         raise ValueError("no file has so long a name")
     if not (_HASH.fullmatch(before) and _HASH.fullmatch(after) and 0 <= mtime_ns < _LATEST_NS and new != old):
         raise ValueError("a change has two hashes, a time and two places for what it moves")
-    return Step(path, before, after, mtime_ns, place_of(folder, path), new, old)
+    return Step(path, before, after, mtime_ns, place_of(folder, path), new, old, mode & _PERMISSIONS)
 
 
 def _name(told: object) -> str:
@@ -351,14 +251,6 @@ def _name(told: object) -> str:
     if not isinstance(told, str) or PurePosixPath(told).name != told or told in {"", ".", ".."}:
         raise ValueError("a run and its copies have plain names")
     return told
-
-
-def _seen(file: Path) -> str:
-    """The hash of what a file holds, "" for no file; no hash at all for a folder, which is none of ours."""
-    try:
-        return digest(content(file))
-    except (IsADirectoryError, NotADirectoryError):
-        return "a folder"
 
 
 def has_pending(root: Path) -> bool:

@@ -54,6 +54,7 @@ class Change:
         before: SHA-256 of the bytes that it must hold, in hex; "" when it must not be there.
         after: the bytes that it is to hold; None when it is to go.
         mtime_ns: modification time to give it, in ns since the epoch; None for the present.
+        mode: permission bits of a new file, None for the usual ones; what is there keeps its own.
     """
 
     folder: Folder
@@ -61,6 +62,7 @@ class Change:
     before: str
     after: bytes | None
     mtime_ns: int | None = None
+    mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,8 @@ def restoring(folders: Sequence[Folder], run: str = "") -> Plan:
     Raises:
         TopicError: there is no such run, it is undone already, or one of its files has changed since.
     """
-    every = [one for folder in folders for one in _journals(folder)]
+    # Two of the folders may be one, which AGENTS.md shares with the topics.
+    every = list({one[0].resolve(): one for folder in reversed(folders) for one in _journals(folder)}.values())
     undone = _undone([journal.run for _, journal, _ in every])
     found = [
         (place, journal, record)
@@ -123,7 +124,8 @@ def _inverse(place: Path, journal: Journal, record: Mapping[str, Any]) -> Iterat
         before = _copy(step.old) if step.before else None
         if step.before and digest(before) != step.before:
             raise TopicError("the kept copy is gone or was changed; take from it what you need by hand", path=step.old)
-        yield Change(journal.folder, step.path, step.after, before, step.mtime_ns or None)
+        mode = None if step.after else step.mode or None  # a file that is there keeps its own
+        yield Change(journal.folder, step.path, step.after, before, step.mtime_ns or None, mode)
     if index := _index_inverse(place, journal.folder, record.get("index")):
         yield index
 

@@ -50,13 +50,16 @@ def _index(aftermath: Aftermath) -> dict[str, Any]:
     if folder.index is IndexMode.OFF or any(done.path == INDEX_NAME for done in aftermath.done):
         return {}
     confine(INDEX_NAME, folder.root)  # a link that came with a repository could lead to any file of the user's
+    earlier = content(aftermath.place / _OLD)  # by a process that was stopped, perhaps after it had written MEMORY.md
     for _ in range(_TRIES):
         before = read_index(folder.root)
         after = _renewed(before, aftermath)
         if after == (before or ""):
             return {}
         if _put(folder.root, before, after, aftermath.place):
-            old = content(aftermath.place / _OLD)
+            old = None if before is None else before.encode()
+            if earlier is not None and earlier != old:
+                return {}  # nobody knows what of this is of the run: to undo it, its lines are mended
             return {"index": {"before": digest(old), "after": digest(after.encode()), "old": _OLD if old else ""}}
     raise RecallError("somebody else goes on changing it; `recall check --fix` mends it")
 
@@ -82,13 +85,19 @@ def _put(root: Path, before: str | None, after: str, place: Path) -> bool:
     """Writes MEMORY.md, keeping what it held; False when somebody else has changed it meanwhile."""
     if before is None:
         return publish_index(root, after)
-    if not (place / _OLD).exists():
-        disk.create(place / _OLD, [before.encode()], mode=0o600)
-        disk.flush_folder(place)
-    if read_index(root) != before:
-        return False
-    write_index(root, after)
-    return True
+    _keep(before.encode(), place / _OLD)
+    return write_index(root, after, before=before)
+
+
+def _keep(data: bytes, file: Path) -> None:
+    """Keeps a copy, in the place of an earlier one."""
+    if content(file) == data:
+        return
+    fresh = file.with_suffix(".fresh")
+    disk.delete(fresh)  # of a process that was stopped
+    disk.create(fresh, [data], mode=0o600)
+    disk.rename(fresh, file)
+    disk.flush_folder(file.parent)
 
 
 def _topic(folder: Folder, path: str, data: bytes | None) -> Topic | None:

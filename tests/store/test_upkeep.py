@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -110,20 +110,55 @@ def test_an_index_that_cannot_be_edited_is_told_and_left(folder: Folder) -> None
     assert (folder.root / "a.md").exists()
 
 
-def test_a_line_that_somebody_adds_at_the_same_moment_is_not_lost(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
+def is_copied(step: Step, path: Path) -> bool:
+    return step in {Step.CREATE, Step.RENAME} and path.name == "000-MEMORY.md.old"
+
+
+def is_written_beside(step: Step, path: Path) -> bool:
+    return step is Step.FLUSH and path.suffix == ".tmp" and path.parent.name == "memory"
+
+
+@pytest.mark.parametrize("is_moment", [is_copied, is_written_beside])
+def test_a_line_that_somebody_adds_at_the_same_moment_is_not_lost_nor_by_restoring(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, is_moment: Callable[[Step, Path], bool]
 ) -> None:
     (folder.root / "MEMORY.md").write_text("- first\n", encoding="utf-8")
 
     def watch(step: Step, path: Path, _old: Path | None) -> None:
-        if step is Step.CREATE and path.name == "000-MEMORY.md.old":
+        if is_moment(step, path):
             monkeypatch.setattr(disk, "watch", None)
             with (folder.root / "MEMORY.md").open("a", encoding="utf-8") as stream:
                 stream.write("- by an agent\n")
 
     monkeypatch.setattr(disk, "watch", watch)
-    change(folder, {"a.md": topic("A", "a")})
+    run = change(folder, {"a.md": topic("A", "a")})
     assert sorted(index(folder).split("\n")) == ["", "", "- [A](a.md) — a", "- by an agent", "- first"]
+    apply(restoring([folder], run), now=NOW + 1, upkeep=bring_in_step)
+    assert index(folder).splitlines()[:2] == ["- first", "- by an agent"]
+    assert sorted(file.name for file in folder.root.iterdir()) == [".trash", "MEMORY.md"]
+
+
+def test_after_a_stop_a_line_that_was_added_meanwhile_survives_a_restoring(folder: Folder) -> None:
+    class Stop(BaseException):
+        pass
+
+    (folder.root / "MEMORY.md").write_text("- first\n", encoding="utf-8")
+
+    def watch(step: Step, path: Path, _old: Path | None) -> None:
+        if step in {Step.RENAME, Step.EXCHANGE} and path.name == "MEMORY.md":
+            raise Stop
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk, "watch", watch)
+        with pytest.raises(Stop):
+            change(folder, {"a.md": topic("A", "a")})
+    # Written already; somebody takes the line out again and adds one.
+    (folder.root / "MEMORY.md").write_text("- first\n- by an agent\n", encoding="utf-8")
+    with writing(folder, upkeep=bring_in_step):
+        pass
+    assert "(a.md)" in index(folder)
+    apply(restoring([folder]), now=NOW + 1, upkeep=bring_in_step)
+    assert index(folder).splitlines()[:2] == ["- first", "- by an agent"]
 
 
 def test_the_state_of_the_host_says_when(tmp_path: Path) -> None:
