@@ -281,6 +281,8 @@ class Writer:
     def _carry_out(self, plan: Plan) -> Run:
         with self.instructions.held({change.folder.root for change in plan.changes}):
             run = apply(plan, now=self._clock(), upkeep=bring_in_step)
+        if run.skipped and not run.paths:  # an edit came at the very last moment
+            raise StalePlanError([change.folder.root / change.path for change in plan.changes])
         if run.id:
             self._keeper.wake()
             for folder in {change.folder for change in plan.changes}:
