@@ -268,11 +268,11 @@ def entry_lines(text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     entries: list[Entry] = []
     for number, line in enumerate(lines[start:last], start + 1):
-        before = list(entries)
+        count, newest = len(entries), entries[-1:]
         _take(line, entries)
-        if len(entries) > len(before):
+        if len(entries) > count:
             found.append((number, number))
-        elif entries != before:
+        elif entries[-1:] != newest:
             found[-1] = (found[-1][0], number)
     return found
 
