@@ -155,6 +155,8 @@ def _carry_out(opening: Opening, memory: Memory, plan: Plan, *, yes: bool, purge
     """Shows the plan, asks, and does it; exit code 1 when not all of it is done. Data without `--yes` is a dry run."""
     from recall.apps import plans, render
 
+    if purge and yes and plan.is_guess:
+        raise TopicError("chosen by meaning: look at the plan without --yes, then purge by id", path="forget --purge")
     if not opening.as_json:
         show(plans.plan(plan))
         show(render.notes(no_memory(memory)))

@@ -5,6 +5,7 @@ every time, and on two cores a batch gains nothing (spec models.md section 5).
 """
 
 import hashlib
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -201,9 +202,12 @@ def _verify(file: Path, expected: str) -> None:
 
 
 def _load(folder: Path, threads: int) -> tuple["Tokenizer", Any]:
+    # Since 1.32 it makes an id of the machine and reports to its makers; nothing of recall goes anywhere.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
     from tokenizers import Tokenizer
 
+    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

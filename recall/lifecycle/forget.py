@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from glob import escape
 from typing import Final
 
+from recall.errors import TopicError
 from recall.lifecycle.heading import retold
 from recall.store.editing import Source, without
 from recall.store.frontmatter import parse
@@ -101,7 +102,7 @@ def forgetting(chosen: Sequence[Candidate], folders: Mapping[Scope, Folder]) -> 
         path = group[0].topic.path
         folder = folders[group[0].topic.scope]
         data = read_bytes(folder, path)
-        source = Source.of(path, data) if data is not None else None
+        source = _source(group, path, data)
         indices = _still_there(group, source.shown) if source else {}
         lost = [one for one in group if one.id not in indices]
         notes += [f"{one.id} has been changed or removed by somebody else" for one in lost]
@@ -116,6 +117,29 @@ def forgetting(chosen: Sequence[Candidate], folders: Mapping[Scope, Folder]) -> 
             changes.setdefault((folder.scope, older.path), older)
             items.setdefault(item.id, item)
     return Plan("forget", tuple(changes.values()), tuple(items.values()), tuple(notes))
+
+
+def _source(group: Sequence[Candidate], path: str, data: bytes | None) -> Source | None:
+    """The file to edit; of one that goes whole no more is asked than that it says what it said."""
+    try:
+        return None if data is None else Source.of(path, data)
+    except TopicError:
+        if len(group) < len(parse_entries(group[0].topic.body)):
+            raise
+        return Source(path, group[0].topic.body)
+
+
+def removing(topics: Sequence[Topic], folders: Mapping[Scope, Folder]) -> Plan:
+    """The plan that removes whole topics, whatever is in them.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    changes = [
+        Change(folders[topic.scope], topic.path, digest(read_bytes(folders[topic.scope], topic.path)), None)
+        for topic in topics
+    ]
+    return Plan("forget", tuple(changes), tuple(Item(topic.id, topic.body or topic.title) for topic in topics))
 
 
 def _superseded_by(path: str, folder: Folder) -> list[tuple[Change, Item]]:

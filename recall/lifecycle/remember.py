@@ -18,6 +18,7 @@ from recall.lifecycle.heading import heading, retold
 from recall.store.editing import Source, rendered, scalar
 from recall.store.frontmatter import parse
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
+from recall.store.tombstones import folded
 from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries
 
 _SLUG_BYTES: Final = 40
@@ -118,6 +119,8 @@ def comparable(fact: Fact, found: Sequence[Candidate]) -> list[Candidate]:
 
     A nearer one is never judged to be more another fact: what is another one at the greatest cosine is so at any.
     """
+    if len(fact.entries) > 1:
+        return list(found)
     return [one for one in found if judge(fact.summary, one.entry.summary, 1.0) is not Verdict.OTHER]
 
 
@@ -143,6 +146,8 @@ def decide(
         TopicError: a file cannot be edited.
         StalePlanError: a file changed since the neighbours were found; find them again.
     """
+    if whole := _told_whole(fact, neighbours):
+        return Decision(Outcome.KNOWN, whole.topic.id, whole, Plan("remember", ()))
     verdict, other = _closest(fact, neighbours, folder)
     if other is None or verdict is Verdict.OTHER:
         return _created(fact, folder, style or _flat)
@@ -151,6 +156,21 @@ def decide(
     if verdict is Verdict.SAME or other.topic.scope is not folder.scope or _says_less(fact, other.entry):
         return Decision(Outcome.KNOWN, other.id, other, Plan("remember", ()))
     return _updated(fact, other, folder)
+
+
+def _told_whole(fact: Fact, neighbours: Sequence[Neighbour]) -> Candidate | None:
+    """The first entry of a topic that holds all of several facts already; None for a single fact."""
+    if len(fact.entries) < 2:
+        return None
+    topics: dict[str, list[Candidate]] = {}
+    for one in neighbours:
+        if not one.candidate.topic.superseded_by:
+            topics.setdefault(one.candidate.topic.id, []).append(one.candidate)
+    for known in topics.values():
+        said = {folded(one.entry.summary) for one in known}
+        if all(folded(entry.summary) in said for entry in fact.entries):
+            return known[0]
+    return None
 
 
 def _closest(fact: Fact, neighbours: Sequence[Neighbour], folder: Folder) -> tuple[Verdict, Candidate | None]:

@@ -16,6 +16,7 @@ from recall.search.types import Filter
 from recall.store.topics import Entry, Scope, Topic
 
 _NEIGHBOURS: Final = 8  # topics that may say the same as a new fact
+_AS_GOOD: Final = 0.8
 _NUMBERED: Final = re.compile(r"(?P<topic>.+):\d+")
 
 
@@ -45,34 +46,39 @@ class Lookup:
     def named(self, name: str, scopes: Collection[Scope] = ()) -> list[Candidate]:
         """The entries that an id means: one entry, or all of a topic, with or without `.md`."""
         numbered = _NUMBERED.fullmatch(name)
-        spellings = [spelled for one in (name, numbered["topic"] if numbered else "") for spelled in (one, f"{one}.md")]
-        topics: list[Topic] = []
-        for index in self._indexes(scopes):
-            snapshot = index.snapshot()
-            places = {at for one in spellings if (at := snapshot.position_of(one)) is not None}
-            topics += snapshot.topics(sorted(places)).values()
-        return named(name, candidates(topics))
+        return named(name, candidates(self._at([name, *([numbered["topic"]] if numbered else [])], scopes)))
 
     def topic(self, name: str) -> Topic | None:
         """The topic of that id, with or without `.md`; None when there is none."""
-        found = self.named(name)
-        topic = found[0].topic if found else None
-        return topic if topic and name in {topic.id, topic.id.removesuffix(".md")} else None
+        return next(iter(self._at([name], ())), None)
 
-    def holding(self, query: str, limit: int, scopes: Collection[Scope]) -> list[Candidate]:
+    def _at(self, names: Sequence[str], scopes: Collection[Scope]) -> list[Topic]:
+        topics: list[Topic] = []
+        for index in self._indexes(scopes):
+            snapshot = index.snapshot()
+            spellings = [spelled for name in names for spelled in (name, f"{name}.md")]
+            places = {at for one in spellings if (at := snapshot.position_of(one)) is not None}
+            topics += snapshot.topics(sorted(places)).values()
+        return topics
+
+    def holding(self, query: str, scopes: Collection[Scope]) -> list[Candidate]:
         """The entries that hold the whole request, word for word."""
-        return by_phrase(query, candidates(likely(query, self.topics(scopes))), limit=limit)
+        among = candidates(likely(query, self.topics(scopes)))
+        return by_phrase(query, among, limit=len(among))
 
     def meant(self, query: str, limit: int, scopes: Collection[Scope]) -> list[Candidate]:
-        """The entries that fit the request by words and meaning, best topic first; of each topic the nearest."""
+        """The entries that fit the request by words and meaning, best topic first; of each topic the nearest.
+
+        What is found by chance does no harm in a prompt, but here: so only what is nearly as good as the best.
+        """
         if not query.strip():
             return []
         recall = self._answers.full(query, limit, Filter(scopes=frozenset(scopes)))
         chosen = []
         for hit in recall.hits:
             entries = candidates([hit.topic])
-            nearest = self._cosines(query, [one.entry for one in entries]) if len(entries) > 1 else [1.0]
-            if entries:
+            if entries and hit.score >= _AS_GOOD * recall.hits[0].score:
+                nearest = self._cosines(query, [one.entry for one in entries]) if len(entries) > 1 else [1.0]
                 chosen.append(max(zip(nearest, entries, strict=True), key=lambda pair: pair[0])[1])
         return chosen
 

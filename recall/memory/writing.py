@@ -13,7 +13,7 @@ from itertools import product
 from typing import Final
 
 from recall.errors import LockedError, RecallError, StalePlanError, TopicError
-from recall.lifecycle.forget import LIMIT, Candidate, candidates, forgetting
+from recall.lifecycle.forget import LIMIT, Candidate, by_phrase, candidates, forgetting, removing
 from recall.lifecycle.remember import Decision, Fact, Origin, Outcome, decide, fact_of, foldered
 from recall.memory.answers import Answers
 from recall.memory.instructing import Instructions
@@ -27,7 +27,7 @@ from recall.store.applying import apply, make_trash, writing
 from recall.store.editing import Source
 from recall.store.journal import TRASH, has_pending
 from recall.store.locks import exclusive
-from recall.store.plan import Change, Folder, Item, Plan, Run, digest, read_bytes
+from recall.store.plan import Change, Folder, Item, Plan, Run, digest, joined, read_bytes
 from recall.store.tombstones import Tombstones
 from recall.store.topics import MemoryType, Scope, Topic, entry_lines
 from recall.store.trash import Kept, expire, kept, purge, restoring
@@ -98,6 +98,8 @@ class Writer:
     def told(self, text: str, kind: MemoryType, scope: Scope | None, *, target: str, origin: str) -> Remembered:
         """Remembers as a topic or as an instruction; see `Memory.remember`."""
         if target == "instructions":
+            if Origin(origin) not in {Origin.OWNER, Origin.AGENT}:
+                raise TopicError(f"what comes from a {origin} is data, never an instruction", path="remember")
             return self.instructions.append(text, scope or self._usual_scope(kind))
         if target != "topic":
             raise ValueError(f"no such target: {target!r}; known are topic and instructions")
@@ -160,11 +162,17 @@ class Writer:
     def forget(self, query: str, *, limit: int | None, scopes: Collection[Scope]) -> Plan:
         """The plan that removes what a request means; see `Memory.forget`."""
         most = limit or LIMIT
-        return self._removal(
-            self._lookup.named(query.strip(), scopes)
-            or self._lookup.holding(query, most, scopes)
-            or self._lookup.meant(query, most, scopes)
-        )
+        if chosen := self._lookup.named(query.strip(), scopes):
+            return self._removal(chosen)
+        if found := self._lookup.holding(query, scopes):
+            chosen = by_phrase(query, found, limit=most)
+            more = len(found) - len(chosen)
+            plan = self._removal(chosen)
+            note = f"{more} more {'holds' if more == 1 else 'hold'} it; a greater limit takes more"
+            return replace(plan, notes=(*plan.notes, *([note] if more else [])))
+        plan = self._removal(self._lookup.meant(query, most, scopes))
+        note = "none holds the request word for word: these were chosen by what they mean"
+        return replace(plan, notes=(*plan.notes, note), is_guess=True) if plan else plan
 
     def delete(self, names: Sequence[str]) -> Plan:
         """The plan that removes topics, entries or instructions by their ids.
@@ -174,19 +182,21 @@ class Writer:
         """
         of_instructions = [name for name in names if self.instructions.knows(name)]
         chosen: dict[str, Candidate] = {}
-        for name in names:
-            found = [] if name in of_instructions else self._lookup.named(name)
-            if not found and name not in of_instructions:
+        empty: list[Topic] = []
+        for name in (name for name in names if name not in of_instructions):
+            found, topic = self._lookup.named(name), self._lookup.topic(name)
+            if not found and topic is None:
                 raise TopicError("no topic or entry of that name; `recall list` shows all", path=name)
             chosen |= {one.id: one for one in found}
-        return replace(self._removal(list(chosen.values()), self.instructions.deletion(of_instructions)), kind="delete")
+            empty += [topic] if topic is not None and not found else []
+        beside = joined(removing(empty, self.folders), self.instructions.deletion(of_instructions))
+        return replace(self._removal(list(chosen.values()), beside), kind="delete")
 
     def _removal(self, chosen: Sequence[Candidate], beside: Plan = _NOTHING) -> Plan:
         """The plan that removes these entries, and does what another one says."""
 
         def planned() -> Plan:
-            plan = forgetting(chosen, self.folders)
-            return replace(plan, changes=plan.changes + beside.changes, items=plan.items + beside.items)
+            return joined(forgetting(chosen, self.folders), beside)
 
         def carry_out(made: Plan, purges: bool) -> Run:
             for stones in self._tombstones():
@@ -271,6 +281,8 @@ class Writer:
     def _carry_out(self, plan: Plan) -> Run:
         with self.instructions.held({change.folder.root for change in plan.changes}):
             run = apply(plan, now=self._clock(), upkeep=bring_in_step)
+        if run.skipped and not run.paths:  # an edit came at the very last moment
+            raise StalePlanError([change.folder.root / change.path for change in plan.changes])
         if run.id:
             self._keeper.wake()
             for folder in {change.folder for change in plan.changes}:

@@ -8,13 +8,14 @@ Sources: complaints.md 48, data-oddities.md 25 and 26.
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Final, NamedTuple, TypeVar
 
 from recall.quality.findings import Finding, Kind, Severity
 from recall.quality.reading import Contents, TopicFile
 from recall.store.tombstones import folded
-from recall.store.topics import parse_entries
+from recall.store.topics import entry_lines, parse_entries
 from recall.text.patterns import pattern
 from recall.text.scripts import is_cjk
 from recall.text.tokens import normalise
@@ -22,12 +23,15 @@ from recall.text.tokens import normalise
 _SHORTEST: Final = 24  # characters of an entry that is a statement of its own; a letter of Chinese counts three
 _NOT_WORDS = pattern(r"[\W_]+")
 
+_MOST: Final = 20  # entries of a file that are named
+
 Member = TypeVar("Member")
 
 
 class _Said(NamedTuple):
     file: TopicFile
     text: str
+    number: int = 0  # of the entry
 
 
 def likeness_findings(contents: Contents) -> Iterator[Finding]:
@@ -41,11 +45,26 @@ def likeness_findings(contents: Contents) -> Iterator[Finding]:
         message = f"says the same as {first.file.topic.path}"
         yield Finding(Kind.SAME_BODY, Severity.WARNING, again.file.topic.path, 1, message)
     copied = {again.file.topic.path for _, again in copies}
-    for first, again in _same(_entries(file for file in standing if file.topic.path not in copied)):
-        path, line = first.file.topic.path, _line(first)
-        where = f"line {line}" if first.file is again.file else f"{path}:{line}"
-        message = f"says the same as {where}"
-        yield Finding(Kind.SAME_ENTRY, Severity.WARNING, again.file.topic.path, _line(again), message)
+    yield from _same_entries([file for file in standing if file.topic.path not in copied])
+
+
+def _same_entries(files: Sequence[TopicFile]) -> Iterator[Finding]:
+    """Entries that stand in two places; of each file the first few."""
+    lines = cache(lambda path: entry_lines(texts[path]))
+    texts = {file.topic.path: file.text for file in files}
+    found: dict[str, int] = defaultdict(int)
+    for first, again in _same(_entries(files)):
+        (path, line), (other, at) = (
+            (one.file.topic.path, lines(one.file.topic.path)[one.number][0]) for one in (first, again)
+        )
+        found[other] += 1
+        if found[other] <= _MOST:
+            message = f"says the same as {f'line {line}' if path == other else f'{path}:{line}'}"
+            yield Finding(Kind.SAME_ENTRY, Severity.WARNING, other, at, message)
+    for path, count in found.items():
+        if count > _MOST:
+            message = f"{count - _MOST:,} more entries stand elsewhere as well"
+            yield Finding(Kind.SAME_ENTRY, Severity.WARNING, path, 1, message)
 
 
 def _by_case(contents: Contents) -> Iterator[Finding]:
@@ -67,9 +86,9 @@ def _by_title(files: Iterable[TopicFile]) -> Iterator[Finding]:
 
 def _entries(files: Iterable[TopicFile]) -> Iterator[_Said]:
     for file in files:
-        for entry in parse_entries(file.topic.body):
+        for number, entry in enumerate(parse_entries(file.topic.body)):
             if "\n" not in entry.summary and _weight(entry.summary) >= _SHORTEST:
-                yield _Said(file, entry.summary)
+                yield _Said(file, entry.summary, number)
 
 
 def _weight(text: str) -> int:
@@ -92,9 +111,3 @@ def _grouped(members: Iterable[Member], key: Callable[[Member], str]) -> Iterato
     for member in members:
         groups[key(member)].append(member)
     return (group for name, group in groups.items() if name and len(group) > 1)
-
-
-def _line(said: _Said) -> int:
-    """Where an entry stands in its file; 1 where it is written otherwise."""
-    at = said.file.text.find(said.text)
-    return said.file.text.count("\n", 0, at) + 1 if at >= 0 else 1

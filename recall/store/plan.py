@@ -8,7 +8,7 @@ Sources: DESIGN sections 2 and 4.7, deviations V11, V12, V22.
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
@@ -113,6 +113,7 @@ class Plan:
         items: what it is about, for people.
         notes: what the reader should know before it is applied.
         undoes: id of the run that it undoes; "" for none.
+        is_guess: whether what it is about was chosen by likeness, so that somebody should look before it is done.
     """
 
     kind: str
@@ -120,6 +121,7 @@ class Plan:
     items: tuple[Item, ...] = ()
     notes: tuple[str, ...] = ()
     undoes: str = ""
+    is_guess: bool = False
     _carry_out: "Callable[[Plan, bool], Run] | None" = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -144,6 +146,16 @@ class Plan:
         from recall.store.applying import apply  # which imports this module
 
         return apply(self, now=time.time())
+
+
+def joined(first: Plan, second: Plan) -> Plan:
+    """The first plan with what the second one does as well."""
+    return replace(
+        first,
+        changes=first.changes + second.changes,
+        items=first.items + second.items,
+        notes=first.notes + second.notes,
+    )
 
 
 def digest(data: bytes | None) -> str:

@@ -6,6 +6,7 @@ function of text: `parse_topic` never raises, whatever the file holds.
 Sources: qwen.md sections 3 and 7, DESIGN section 4.2-4.3, deviations V1, V9, V10, V20, data-oddities.md.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -231,14 +232,16 @@ _STRUCTURE = pattern(  # what a list of facts does not hold: headings, quotes, f
     r"|^[ \t]*[一二三四五六七八九十]{1,3}、|^[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?[ \t]*$",
     re.MULTILINE,
 )
+_WRAPPED = 40  # characters from which on a line may have been broken for its length
 _SECTION = pattern(r"(?:#[ \t].*|-{3,}|\*{3,}|_{3,})")  # a title or rule; above all text it cuts nothing in two
 
 
 def parse_entries(body: str) -> list[Entry]:
     """Split a body into what is remembered, one entry a line with its Why and How to apply (qwen.md section 7).
 
-    A body that is no list of facts - with sub-headings, quotes, fences, tables, numbered lists - is one entry with the
-    whole trimmed body as its summary (deviations V9); an empty body has none.
+    A body that is no list of facts - with sub-headings, quotes, fences, tables, numbered lists, or sentences that were
+    broken over several lines - is one entry with the whole trimmed body as its summary (deviations V9); an empty body
+    has none.
     """
     text = js_trim(body)
     lines = _LINES.split(text)
@@ -265,11 +268,11 @@ def entry_lines(text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     entries: list[Entry] = []
     for number, line in enumerate(lines[start:last], start + 1):
-        before = list(entries)
+        count, newest = len(entries), entries[-1:]
         _take(line, entries)
-        if len(entries) > len(before):
+        if len(entries) > count:
             found.append((number, number))
-        elif entries != before:
+        elif entries[-1:] != newest:
             found[-1] = (found[-1][0], number)
     return found
 
@@ -300,7 +303,14 @@ def _is_document(lines: Sequence[str]) -> bool:
         if section and started:
             return True
         started = started or (bool(line) and not section)
-    return False
+    return any(_goes_on(line, following) for line, following in itertools.pairwise(lines))
+
+
+def _goes_on(line: str, following: str) -> bool:
+    """Whether a sentence was broken over two lines: the first is long and has no end, the second begins small."""
+    above, text = js_trim(line), js_trim(following)
+    is_open = len(above) >= _WRAPPED and (above[-1].isalnum() or above[-1] in ",-–—(/`)'\"")
+    return is_open and text[:1].islower() and _FIELD.fullmatch(text) is None
 
 
 def _take(line: str, entries: list[Entry]) -> None:

@@ -57,8 +57,14 @@ def _journals(folder: Folder) -> Iterator[tuple[Path, Journal, Mapping[str, Any]
             journal = read_journal(folder, record)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, UnsafePathError):
             continue
-        if journal.run.id == place.name:
+        if journal.run.id == place.name and _did_something(journal, record):
             yield place, journal, record
+
+
+def _did_something(journal: Journal, record: Mapping[str, Any]) -> bool:
+    """Whether not all of it was left alone because of edits that came at the same moment."""
+    skipped = record.get("skipped")
+    return not isinstance(skipped, list) or any(step.path not in skipped for step in journal.steps)
 
 
 def restoring(folders: Sequence[Folder], run: str = "") -> Plan:

@@ -468,3 +468,10 @@ def test_answers_are_one_json_object_a_command(on_memory: Run) -> None:
     for words in (["forget", "Grafana"], ["forget", "Grafana", "--yes"], ["restore", "--yes"], ["restore", "--list"]):
         (line,) = on_memory(*words, "--json").stdout.splitlines()
         assert json.loads(line)
+
+
+def test_what_is_chosen_by_meaning_is_not_purged_unseen(on_memory: Run, memory: Path) -> None:
+    before = {file.name for file in memory.glob("*.md")}
+    result = on_memory("forget", "api folder grafana", "--yes", "--purge")
+    assert (result.exit_code, "by meaning" in result.stderr) == (1, True)
+    assert {file.name for file in memory.glob("*.md")} == before

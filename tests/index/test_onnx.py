@@ -1,7 +1,10 @@
 """The model folder of the ONNX encoder: its card, its files, and what is said when something is wrong with them."""
 
 import hashlib
+import os
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -257,3 +260,13 @@ def test_a_model_with_vectors_of_another_length_is_an_error_of_the_encoder(copie
         encoder.encode_query("deploy")
     with pytest.raises(EncoderError, match=r"expected vectors of shape \(1, 384\)"):
         encoder.encode_documents(["deploy"])
+
+
+def test_the_library_that_runs_the_model_reports_to_nobody(tmp_path: Path) -> None:
+    code = "from recall.index.onnx import OnnxEncoder; OnnxEncoder().encode_query('text'); import os"
+    code += "; print(os.environ['ORT_DISABLE_TELEMETRY'])"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    assert done.stdout.strip() == b"1"
+    assert [found.name for found in tmp_path.rglob("*")] == []  # it would leave an id of the machine there

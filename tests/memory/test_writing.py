@@ -181,6 +181,43 @@ def test_an_edit_keeps_line_ends_and_byte_order_mark(memory: Memory, root: Path)
     assert (root / "w.md").read_bytes() == "\ufeff---\r\nname: W\r\n---\r\nold\r\n".encode()
 
 
+def test_several_facts_in_one_text_are_known_when_they_come_again(memory: Memory) -> None:
+    text = "- first bullet about kiwis\n- second bullet about mangos"
+    done = memory.remember(text, type="project")
+    again = memory.remember(text, type="project")
+    assert (done.outcome, again.outcome, again.id) == (Outcome.CREATED, Outcome.KNOWN, done.id)
+    assert memory.remember(f"{text}\n- third bullet about plums", type="project").outcome is Outcome.CREATED
+
+
+def test_files_without_a_fact_or_in_another_encoding_can_be_deleted_whole(memory: Memory, root: Path) -> None:
+    (root / "empty.md").write_bytes(b"")
+    (root / "wide.md").write_bytes("a wide fact\n".encode("utf-16"))
+    run = memory.delete("empty", "wide.md").apply()
+    assert files(root) == {}
+    memory.restore(run).apply()
+    assert files(root).keys() >= {"empty.md", "wide.md"}
+    (root / "wide.md").write_bytes("one fact\n\nanother fact\n".encode("utf-16"))
+    with pytest.raises(TopicError, match="UTF-8"):
+        memory.delete("wide.md:0")
+
+
+def test_more_than_the_limit_is_told(memory: Memory, write: Write) -> None:
+    for number in range(8):
+        write(f"{number}.md", f"The Frobnitz number {number} is in the cellar")
+    plan = memory.forget("frobnitz number")
+    assert len(plan.items) == 5
+    assert "3 more hold it; a greater limit takes more" in plan.notes
+    assert len(memory.forget("frobnitz number", limit=400).items) == 8
+    assert not memory.forget("frobnitz number 3").is_guess
+
+
+def test_what_is_chosen_by_meaning_is_told_so(memory: Memory) -> None:
+    memory.remember("All answers to this user should be in French", type="feedback")
+    plan = memory.forget("用法语回答")
+    assert plan.is_guess
+    assert any("by what they mean" in note for note in plan.notes)
+
+
 def test_ids_that_are_not_there_are_named(memory: Memory) -> None:
     with pytest.raises(TopicError, match="nowhere"):
         memory.delete("nowhere.md")

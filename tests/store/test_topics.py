@@ -419,3 +419,20 @@ def test_no_text_makes_a_topic_raise(text: str, path: str) -> None:
         found = topic(content, path)
         assert found.body == js_trim(found.body)
         render_entries(parse_entries(found.body))
+
+
+def test_prose_that_was_broken_for_its_length_is_one_entry() -> None:
+    prose = (
+        "We deploy from the release branch because the main branch\n"
+        "may hold work that nobody has reviewed. The person on duty\n"
+        "starts the deploy by hand.\n\nThe board is in Grafana."
+    )
+    assert parse_entries(prose) == [Entry(prose)]
+    bullets = "- Kafka retention is seven days since the consumers lag behind\n  every Monday\n- another fact"
+    assert parse_entries(bullets) == [Entry(bullets)]
+
+
+def test_facts_in_lower_case_one_below_the_other_are_entries() -> None:
+    assert len(parse_entries("keep replies short\navoid emoji\nuse tabs")) == 3
+    long = "the release train leaves every second Monday at nine."
+    assert len(parse_entries(f"{long}\nthe board is in Grafana")) == 2
