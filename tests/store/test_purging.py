@@ -153,6 +153,8 @@ def test_a_deep_folder_stops_no_purging(folder: Folder) -> None:
     above = [deep, *deep.parents[:1499]]
     for place in reversed(above):
         place.mkdir()
-    assert purge(folder, ["first a"]) == [run.id]
-    for place in above:
-        place.rmdir()  # what tidies up after tests does not reach so deep
+    try:
+        assert purge(folder, ["first a"]) == [run.id]
+    finally:
+        for place in above:
+            place.rmdir()  # what tidies up after tests does not reach so deep
