@@ -127,4 +127,7 @@ def _read(file: SourceFile, scope: Scope) -> Topic:
 
 
 def _unread(file: SourceFile, scope: Scope) -> Topic:
-    return parse_topic("", path=file.path, scope=scope, mtime=file.mtime_ns / 1e9, file=file.file)
+    """A topic of which only the name is known: it is counted, and there may be thousands."""
+    name, mtime = file.path.rpartition("/")[2], file.mtime_ns / 1e9
+    title = name.rpartition(".")[0] or name
+    return Topic(scope, file.path, title, "", None, "", mtime, mtime, file.file)

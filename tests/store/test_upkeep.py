@@ -5,14 +5,16 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from recall.store import disk
+from recall.store import disk, upkeep
 from recall.store.applying import apply, writing
 from recall.store.disk import Step
+from recall.store.index_file import generated
 from recall.store.plan import Folder, IndexMode, Plan, planned
-from recall.store.topics import Scope
+from recall.store.topics import Scope, Topic, parse_topic
 from recall.store.trash import kept, restoring
 from recall.store.upkeep import bring_in_step
 from tests.power import Tape, put
@@ -159,6 +161,35 @@ def test_after_a_stop_a_line_that_was_added_meanwhile_survives_a_restoring(folde
     assert "(a.md)" in index(folder)
     apply(restoring([folder]), now=NOW + 1, upkeep=bring_in_step)
     assert index(folder).splitlines()[:2] == ["- first", "- by an agent"]
+
+
+def test_of_more_topics_than_are_read_each_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "_READ", 2)
+    folder = Folder(tmp_path / "memory", index=IndexMode.GENERATED)
+    (folder.root / "sub").mkdir(parents=True)
+    for number, path in enumerate(["sub/b.c.md", "old.md", "gone.md", "new.md"]):
+        (folder.root / path).write_bytes(topic(path, superseded_by="new.md" if path == "gone.md" else ""))
+        os.utime(folder.root / path, (NOW + number, NOW + number))
+    found = upkeep.standing_topics(folder)
+    assert [(one.path, one.title) for one in found] == [("new.md", "new.md"), ("old.md", "old"), ("sub/b.c.md", "b.c")]
+    assert generated(found, "").count("\n") == 2
+
+
+def test_a_topic_that_is_only_counted_is_not_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def parse(text: str, **place: Any) -> Topic:
+        parsed.append(place["path"])
+        return parse_topic(text, **place)
+
+    monkeypatch.setattr(upkeep, "_READ", 2)
+    monkeypatch.setattr(upkeep, "parse_topic", parse)
+    folder = Folder(tmp_path / "memory", index=IndexMode.GENERATED)
+    folder.root.mkdir()
+    for number in range(5):
+        (folder.root / f"{number}.md").write_bytes(topic(str(number)))
+    assert len(upkeep.standing_topics(folder)) == 5
+    assert len(parsed) == 2
 
 
 def test_the_state_of_the_host_says_when(tmp_path: Path) -> None:
