@@ -153,12 +153,12 @@ def test_after_a_stop_a_line_that_was_added_meanwhile_survives_a_restoring(folde
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(disk, "watch", watch)
         with pytest.raises(Stop):
-            change(folder, {"a.md": topic("A", "a")})
-    # Written already; somebody takes the line out again and adds one.
-    (folder.root / "MEMORY.md").write_text("- first\n- by an agent\n", encoding="utf-8")
+            change(folder, {"a.md": topic("A", "a"), "b.md": topic("B", "b")})
+    # Written already; somebody takes one of the lines out again and adds another.
+    (folder.root / "MEMORY.md").write_text("- first\n- [A](a.md) — a\n- by an agent\n", encoding="utf-8")
     with writing(folder, upkeep=bring_in_step):
         pass
-    assert "(a.md)" in index(folder)
+    assert "(b.md)" in index(folder)
     apply(restoring([folder]), now=NOW + 1, upkeep=bring_in_step)
     assert index(folder).splitlines()[:2] == ["- first", "- by an agent"]
 
