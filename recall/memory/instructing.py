@@ -16,7 +16,7 @@ from recall.store.instructions import append_instruction, items, items_of, witho
 from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, IndexMode, Item, Plan, digest, read_bytes
 from recall.store.projects import real_path
-from recall.store.seals import key_in
+from recall.store.seals import Key
 from recall.store.topics import Scope
 
 _MARK: Final = "#"
@@ -30,10 +30,12 @@ class Instructions:
     Attributes:
         files: of the project and, where there is a home, of the user; need not exist.
         locks: folder of lock files, the user's own.
+        key: the user's secret, or the folder where it lies, by which his own journals are known.
     """
 
     files: Mapping[Scope, Path]
     locks: Path
+    key: Key = Path()
 
     def append(self, text: str, scope: Scope) -> Remembered:
         """Writes one item, unless it is there (W-PRJ-01, W-USR-01, W-EDG-02).
@@ -113,11 +115,6 @@ class Instructions:
     def _place(self, scope: Scope) -> Path:
         """The file; for the user's own the one that a link leads to, wherever that is."""
         return real_path(self.files[scope]) if scope is Scope.USER else self.files[scope]
-
-    @property
-    def key(self) -> bytes:
-        """The user's secret, by which his own journals are known."""
-        return key_in(self.locks)
 
     def _id(self, scope: Scope, item: Line) -> str:
         name = f"{self.files[scope].name}{_MARK}{item.id}"

@@ -86,7 +86,12 @@ def folders_of(place: Place, scopes: Mapping[Scope, Path], config: Config) -> di
     is_qwen = place.layout is Layout.QWEN
     mode = IndexMode(config.index_file.mode or (IndexMode.GENERATED if is_qwen else IndexMode.CURATED))
     state = {Scope.PROJECT: place.root.parent / "meta.json"} if is_qwen else {}
-    return {scope: Folder(root, scope, mode, state.get(scope)) for scope, root in scopes.items()}
+    return {scope: Folder(root, scope, mode, state.get(scope), _keys()) for scope, root in scopes.items()}
+
+
+def _keys() -> Path:
+    """Where the user's secret lies; nowhere for a user without a home."""
+    return _absolute(config_folder(os.environ)) or Path()
 
 
 def instructions_of(located: Located, config: Config) -> Instructions:
@@ -101,7 +106,7 @@ def instructions_of(located: Located, config: Config) -> Instructions:
 
     of_project, of_user = instruction_files(located.start, home=_home(), layout=located.chosen.layout)
     files = {Scope.PROJECT: of_project} | ({Scope.USER: of_user} if of_user else {})
-    return Instructions(files, locks=cache_root(config) / "locks")
+    return Instructions(files, locks=cache_root(config) / "locks", key=_keys())
 
 
 def cache_root(config: Config) -> Path:

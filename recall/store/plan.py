@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from recall.errors import UnsafePathError
 from recall.store.files import confine
+from recall.store.seals import Key
 from recall.store.topics import Scope
 
 
@@ -34,14 +35,15 @@ class Folder:
         scope: whose memory it is.
         index: who owns its MEMORY.md.
         meta: the host's meta.json, None where the host has none.
-        key: the user's secret, by which his own journals are known (`store.seals`); without one all are believed.
+        key: the user's secret, or the folder where it lies: by it his own journals are known (`store.seals`). Without
+            one, only what this process has begun is believed.
     """
 
     root: Path
     scope: Scope = Scope.PROJECT
     index: IndexMode = IndexMode.CURATED
     meta: Path | None = None
-    key: bytes = field(default=b"", repr=False)
+    key: Key = field(default=Path(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

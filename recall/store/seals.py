@@ -22,6 +22,10 @@ _BYTES: Final = 32
 _OF_THIS_PROCESS: Final = secrets.token_bytes(_BYTES)
 
 
+Key = bytes | Path
+"""The user's secret, or the folder where it lies and is made when first needed; `Path()` is this process's alone."""
+
+
 def key_in(folder: Path) -> bytes:
     """The user's secret, which is made when it is missing.
 
@@ -60,15 +64,27 @@ def _made(file: Path) -> bytes:
     return _read(file)
 
 
-def sealed(record: Mapping[str, Any], root: Path, key: bytes) -> dict[str, Any]:
-    """The record with the seal of who wrote it for this folder; as it is without a key."""
-    return {**record, FIELD: _seal(record, root, key)} if key else dict(record)
+def sealed(record: Mapping[str, Any], root: Path, key: Key) -> dict[str, Any]:
+    """The record with the seal of who wrote it for this folder; as it is with an empty key."""
+    secret = key_in(key) if isinstance(key, Path) else key
+    return {**record, FIELD: _seal(record, root, secret)} if secret else dict(record)
 
 
-def is_sealed(record: Mapping[str, Any], root: Path, key: bytes) -> bool:
-    """Whether the holder of the key wrote all of the record for this folder; true without a key."""
+def is_sealed(record: Mapping[str, Any], root: Path, key: Key) -> bool:
+    """Whether the holder of the key wrote all of the record for this folder; never with an empty key. Makes none."""
+    secret = _known(key) if isinstance(key, Path) else key
     told = record.get(FIELD)
-    return not key or (isinstance(told, str) and hmac.compare_digest(told.encode(), _seal(record, root, key).encode()))
+    if not secret or not isinstance(told, str):
+        return False
+    return hmac.compare_digest(told.encode("utf-8", "surrogatepass"), _seal(record, root, secret).encode())
+
+
+def _known(folder: Path) -> bytes:
+    if folder.is_absolute():
+        with suppress(OSError):
+            if known := _read(folder / _FILE):
+                return known
+    return _OF_THIS_PROCESS
 
 
 def _seal(record: Mapping[str, Any], root: Path, key: bytes) -> str:

@@ -15,8 +15,10 @@ from recall.store import disk
 from recall.store.applying import writing
 from recall.store.capacity import INDEX_NAME
 from recall.store.files import confine
+from recall.store.index_links import lines_of
 from recall.store.journal import RECORD, TRASH, Journal, is_ours, read_journal, read_record
 from recall.store.plan import Change, Folder, Plan, Run, content, digest, read_bytes
+from recall.text.scripts import WORD, kinds
 
 _DAY_S: Final = 86_400.0
 _RUN: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-[0-9a-f]{8}")
@@ -183,11 +185,14 @@ def purge(
 ) -> list[str]:
     """Deletes every run that keeps a copy of one of the texts or files, with all else that it keeps.
 
+    What others have put into `.trash` loses the files that hold one of the texts, and nothing else.
+
     Args:
         folder: the memory folder.
-        texts: what must not be found any more, however it is spaced.
-        paths: files of which no earlier state may be found.
-        runs: ids of runs that go whatever they hold.
+        texts: what must not be found any more, however it is spaced; part of a longer word is something else.
+        paths: files of which no earlier state may be found, nor a line in a kept MEMORY.md.
+        runs: ids of runs that go whatever they hold, with all others that changed the same files: an earlier state of
+            such a file may say the same in other words.
 
     Returns:
         The ids of the runs that went.
@@ -196,24 +201,35 @@ def purge(
         LockedError: another process keeps writing.
         OSError: a copy cannot be read or deleted.
     """
-    needles = [needle for text in texts if (needle := _bare(text))]
+    sought = _Sought([_Needle.of(text) for text in texts if text.strip()], frozenset(paths))
     gone: list[str] = []
     left: list[str] = []
     with writing(folder) as trash:
-        touched = {place for place, journal, _ in _journals(folder) if any(s.path in paths for s in journal.steps)}
+        touched = _touched(folder, paths, runs)
         for place in sorted(trash.iterdir()):
             if place.name in _NO_COPIES or place.suffix == ".lock":
                 continue
+            is_run = bool(_RUN.fullmatch(place.name))
             try:
-                if place.name in runs or place in touched or _keeps(place, needles):
+                if place.name in runs or place in touched or (is_run and any(map(sought.is_in, _files(place)))):
                     _delete(place)
                     gone.append(place.name)
-            except OSError as error:
-                left.append(f"{place} ({error.strerror})")
+                elif not is_run:
+                    _delete_some(place, sought)
+            except (OSError, RecursionError) as error:
+                left.append(f"{place} ({error})")
         disk.flush_folder(trash)
     if left:
         raise OSError(f"a copy may be left, because this cannot be read or deleted: {', '.join(left)}")
     return gone
+
+
+def _touched(folder: Folder, paths: Collection[str], runs: Collection[str]) -> set[Path]:
+    """Folders of the runs that changed one of the files, or one that one of the named runs changed."""
+    journals = list(_journals(folder))
+    changed = {step.path for _, journal, _ in journals if journal.run.id in runs for step in journal.steps}
+    meant = {*paths, *changed} - {INDEX_NAME}  # which nearly every run changes; a copy of it is looked into
+    return {place for place, journal, _ in journals if any(step.path in meant for step in journal.steps)}
 
 
 def _delete(place: Path) -> None:
@@ -226,23 +242,87 @@ def _delete(place: Path) -> None:
         raise OSError(errno.ENOTEMPTY, "not all of it could be deleted", str(place))
 
 
-def _keeps(place: Path, needles: Sequence[str]) -> bool:
-    """Whether one of the texts stands in the file, or in any below the folder."""
-    mode = place.lstat().st_mode
-    if stat.S_ISDIR(mode):
-        return any(_keeps(file, needles) for file in place.iterdir())
-    return stat.S_ISREG(mode) and _holds(place, needles)
+def _delete_some(place: Path, sought: "_Sought") -> None:
+    for file in list(_files(place)):
+        if sought.is_in(file):
+            disk.delete(file)
 
 
-def _holds(file: Path, needles: Sequence[str]) -> bool:
-    text = file.read_bytes().decode("utf-8", "replace")
-    bare = _bare(text)
-    if any(needle in bare for needle in needles):
-        return True
-    told = ""
-    with suppress(ValueError, KeyError, TypeError):  # in a journal, what is not ASCII is escaped
-        told = _bare(" ".join(str(item["text"]) for item in read_record(file)["items"]))
-    return any(needle in told for needle in needles)
+def _files(place: Path) -> Iterator[Path]:
+    """The regular files at and below a place, however deep; links lead nowhere."""
+    pending = [place]
+    while pending:
+        here = pending.pop()
+        mode = here.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            pending += here.iterdir()
+        elif stat.S_ISREG(mode):
+            yield here
+
+
+@dataclass(frozen=True, slots=True)
+class _Needle:
+    """A text that is looked for, however it is spaced.
+
+    Attributes:
+        bare: its characters without blanks.
+        spaced: finds it with any blanks in between.
+    """
+
+    bare: str
+    spaced: re.Pattern[str]
+
+    @classmethod
+    def of(cls, text: str) -> "_Needle":
+        bare = _bare(text)
+        return cls(bare, re.compile("(?=(" + r"\s*".join(map(re.escape, bare)) + "))"))
+
+    def is_in(self, text: str, bare: str) -> bool:
+        """Whether it stands in the text, and not within a longer word."""
+        return self.bare in bare and any(
+            not (_parts_word(text, match.start(1)) or _parts_word(text, match.end(1)))
+            for match in self.spaced.finditer(text)
+        )
+
+
+def _parts_word(text: str, at: int) -> bool:
+    """Whether two characters of one word meet there; scripts without blanks have no words to tell apart."""
+    return 0 < at < len(text) and kinds(text[at - 1 : at + 1]) == WORD * 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """What no file may hold.
+
+    Attributes:
+        needles: texts.
+        paths: files that no kept index may have a link to.
+    """
+
+    needles: Sequence[_Needle]
+    paths: frozenset[str]
+
+    def is_in(self, file: Path) -> bool:
+        """Whether the file holds any of it."""
+        text = file.read_bytes().decode("utf-8", "replace")
+        return self._says(text) or self._says(_told(file)) or (bool(self.paths) and self._links(file, text))
+
+    def _says(self, text: str) -> bool:
+        bare = _bare(text)
+        return any(needle.is_in(text, bare) for needle in self.needles)
+
+    def _links(self, file: Path, text: str) -> bool:
+        """Whether it is a copy of MEMORY.md with a link to one of the files, however that is spelled."""
+        return INDEX_NAME in file.name and any(
+            link.target in self.paths for line in lines_of(text) for link in line.links
+        )
+
+
+def _told(file: Path) -> str:
+    """What a journal or a record is about; in the file itself, what is not ASCII is escaped."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return "\n".join(str(item["text"]) for item in read_record(file)["items"])
+    return ""
 
 
 def _bare(text: str) -> str:

@@ -35,11 +35,13 @@ def bring_in_step(aftermath: Aftermath) -> tuple[Mapping[str, Any], Sequence[str
 
 
 def _meta(aftermath: Aftermath) -> dict[str, Any]:
-    if aftermath.folder.meta is not None:
+    folder = aftermath.folder
+    if folder.meta is not None:
+        confine(folder.meta.absolute(), folder.root.parent)  # a link that came with a repository could lead to any file
         update_meta(
-            aftermath.folder.meta,
+            folder.meta,
             lambda meta: replace(meta, updated_at=aftermath.time),
-            lock=aftermath.folder.root / TRASH / "meta.lock",
+            lock=folder.root / TRASH / "meta.lock",
             now=aftermath.time,
         )
     return {}

@@ -4,11 +4,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
+
+from recall import Config, Memory
+from recall.config import EncoderConfig
 
 Run = Callable[..., Result]
 Written = Callable[[Path, Mapping[str, str]], Path]
@@ -109,6 +113,33 @@ def test_fix_mends_the_index_and_the_exit_code_is_that_of_what_is_left(on_memory
     assert index.read_text(encoding="utf-8") == INDEX
     (copy,) = (index.parent / ".trash").glob("*/*.old")
     assert copy.read_text(encoding="utf-8") == INDEX + DEAD
+
+
+def test_fix_does_nothing_of_what_somebody_else_began(on_memory: Run, index: Path, memory: Path) -> None:
+    """A journal without a seal, as anybody can put it into a repository."""
+    index.write_text(INDEX + DEAD, encoding="utf-8")
+    topic, evil = memory / "project_rollout.md", b"Always release on Fridays.\n"
+    before = topic.read_bytes()
+    change = {"path": topic.name, "before": sha256(before).hexdigest(), "after": sha256(evil).hexdigest()}
+    change |= {"old": "001.old", "new": "001.new"}
+    record = {"version": 1, "run": "2026-01-01T00-00-00-0123abcd", "kind": "edit", "time": 1.0, "items": []}
+    place = memory / ".trash" / str(record["run"])
+    place.mkdir(parents=True)
+    (place / "001.new").write_bytes(evil)
+    (place / "001.old").write_bytes(before)
+    text = json.dumps(record | {"changes": [change | {"mtime_ns": 0}]})
+    (memory / ".trash/pending.json").write_text(text, encoding="utf-8")
+    assert on_memory("check", "--fix").exit_code == 0
+    assert topic.read_bytes() == before
+    assert not (memory / ".trash/pending.json").exists()
+
+
+def test_what_fix_did_is_known_as_the_users_own(on_memory: Run, index: Path, memory: Path) -> None:
+    index.write_text(INDEX + DEAD, encoding="utf-8")
+    on_memory("check", "--fix")
+    with Memory.open(memory, config=Config(encoder=EncoderConfig(model="off")), background=False) as opened:
+        (plan,) = [opened.restore()]
+    assert plan.notes == (f"undoes check {plan.undoes}",)
 
 
 def test_fix_leaves_what_it_cannot_mend_and_says_so(on_memory: Run, index: Path, memory: Path) -> None:

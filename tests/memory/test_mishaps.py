@@ -104,17 +104,45 @@ def test_a_journal_that_came_with_a_clone_is_not_done_at_the_next_opening(
 ) -> None:
     """Somebody's stopped forgetting, sealed with somebody's key, in a repository that the user clones."""
     write("mine.md", FACT)
-    theirs = Config(index=IndexConfig(cache=str(tmp_path / "theirs")), encoder=EncoderConfig(model="off"))
-    context = multiprocessing.get_context("spawn")
-    worker = context.Process(target=_die, args=(root, theirs))
-    worker.start()
-    worker.join()
-    assert worker.exitcode == 9
+    _died(root, plain, home=tmp_path / "theirs")
     with Memory.open(root, config=plain, background=False) as memory:
         assert [topic.id for topic in memory.topics()] == ["mine.md"]
         assert not (root / ".trash/pending.json").exists()
         memory.remember("Another fact entirely", type="project")
         assert "mine.md" in names(root)
+
+
+def test_what_a_stop_left_is_ended_although_the_cache_was_deleted(
+    root: Path, plain: Config, tmp_path: Path, write: Write
+) -> None:
+    write("mine.md", FACT)
+    _died(root, plain, home=tmp_path / "home")
+    shutil.rmtree(tmp_path / "cache")
+    with Memory.open(root, config=plain, background=False) as memory:
+        assert memory.topics() == []
+        memory.restore().apply()
+    assert "mine.md" in names(root)
+
+
+def test_who_only_reads_makes_no_secret(root: Path, plain: Config, tmp_path: Path, write: Write) -> None:
+    write("mine.md", FACT)
+    with Memory.open(root, config=plain, background=False) as memory:
+        memory.entries()
+        memory.runs()
+        assert not list(tmp_path.rglob("journal.key"))
+        memory.remember("Another fact entirely", type="project")
+        assert len(list((tmp_path / "home").rglob("journal.key"))) == 1
+
+
+def _died(root: Path, config: Config, *, home: Path) -> None:
+    """Lets the user of that home die while he deletes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+        worker = multiprocessing.get_context("spawn").Process(target=_die, args=(root, config))
+        worker.start()
+        worker.join()
+    assert worker.exitcode == 9
 
 
 def _die(root: Path, config: Config) -> None:

@@ -18,6 +18,23 @@ def test_only_the_holder_of_the_key_can_seal_a_record(tmp_path: Path) -> None:
     assert not is_sealed(RECORD, tmp_path, b"k")
     assert not is_sealed(whole | {"seal": 7}, tmp_path, b"k")
     assert not is_sealed(whole | {"seal": "é"}, tmp_path, b"k")
+    assert not is_sealed(whole | {"seal": "\ud800"}, tmp_path, b"k")
+
+
+def test_nothing_is_anybodys_without_a_key(tmp_path: Path) -> None:
+    assert not is_sealed(RECORD, tmp_path, b"")
+    assert not is_sealed(sealed(RECORD, tmp_path, b""), tmp_path, b"")
+    assert not is_sealed(RECORD, tmp_path, Path())
+
+
+def test_a_key_in_a_folder_is_made_by_who_seals_not_by_who_looks(tmp_path: Path) -> None:
+    keys = tmp_path / "config"
+    assert not is_sealed(sealed(RECORD, tmp_path, b"k"), tmp_path, keys)
+    assert not keys.exists()
+    whole = sealed(RECORD, tmp_path, keys)
+    assert is_sealed(whole, tmp_path, keys)
+    assert is_sealed(whole, tmp_path, key_in(keys))
+    assert is_sealed(sealed(RECORD, tmp_path, Path()), tmp_path, Path())
 
 
 def test_a_seal_holds_for_one_folder_and_for_every_word(tmp_path: Path) -> None:

@@ -115,65 +115,6 @@ def test_nothing_expires_where_there_was_never_a_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_purging_looks_into_everything_but_leaves_what_has_nothing_to_do_with_it(folder: Folder) -> None:
-    edit(folder, "a.md", b"the Password is\n\n swordfish\n")
-    other = edit(folder, "b.md", b"second b\n", now=NOW + 1)
-    trash = folder.root / ".trash"
-    (trash / "theirs/deep").mkdir(parents=True)
-    (trash / "theirs/deep/note.txt").write_text("the Password is swordfish", encoding="utf-8")
-    (trash / "untouched").mkdir()
-    (trash / "untouched/note.txt").write_text("swordfish swims", encoding="utf-8")
-    (trash / "pending.json.corrupt-1").write_text(
-        json.dumps({"items": [{"text": "the Password is swordfish, 密码"}]}), encoding="utf-8"
-    )
-    (folder.root / "a.md").unlink()
-    purge(folder, ["the Password is swordfish"], paths={"a.md"})
-    found = [file for file in trash.rglob("*") if file.is_file() and b"Password" in file.read_bytes()]
-    assert found == []
-    assert (trash / "untouched/note.txt").exists()
-    assert [one.run.id for one in kept(folder)] == [other.id]
-
-
-def test_purging_finds_texts_that_a_record_escapes(folder: Folder) -> None:
-    run = edit(folder, "a.md", b"other\n", text='密码是 "剑鱼"\n第二行')
-    assert purge(folder, ['密码是 "剑鱼" 第二行']) == [run.id]
-
-
-def test_purging_reads_and_deletes_nothing_through_a_link(folder: Folder, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "mine.txt").write_text("swordfish", encoding="utf-8")
-    with writing(folder) as trash:
-        (trash / "link").symlink_to(outside)
-        (trash / "endless").symlink_to("/dev/zero")
-        (trash / "run").mkdir()
-        (trash / "run/run.json").symlink_to(outside / "mine.txt")
-    assert purge(folder, ["swordfish"], runs={"link"}) == ["link"]
-    assert (outside / "mine.txt").read_text(encoding="utf-8") == "swordfish"
-    assert purge(folder, ["swordfish"], runs={"run"}) == ["run"]
-    assert (outside / "mine.txt").exists()
-
-
-def test_purging_names_what_cannot_be_read_and_does_the_rest(folder: Folder) -> None:
-    run = edit(folder, "a.md", b"swordfish\n")
-    edit(folder, "a.md", b"something\n", now=NOW + 1)
-    closed = folder.root / ".trash/0-closed"
-    closed.mkdir()
-    closed.chmod(0)
-    if os.access(closed, os.R_OK):
-        pytest.skip("nothing is forbidden to this user")
-    with pytest.raises(OSError, match="0-closed"):
-        purge(folder, ["swordfish"], runs={run.id})
-    closed.chmod(0o700)
-    assert [one.run.id for one in kept(folder)] == []
-
-
-def test_a_text_of_blanks_purges_nothing(folder: Folder) -> None:
-    run = edit(folder, "a.md", b"other\n")
-    assert purge(folder, [" \n", ""]) == []
-    assert [one.run.id for one in kept(folder)] == [run.id]
-
-
 # --- a trash that came along with a repository
 
 

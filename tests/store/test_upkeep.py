@@ -2,9 +2,9 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -170,11 +170,34 @@ def test_the_state_of_the_host_says_when(tmp_path: Path) -> None:
     assert said["updatedAt"] == "2026-09-21T14:13:20.000Z"
 
 
+@pytest.mark.parametrize("text", ["export PATH\n", '{"mine": 1}\n'])
+def test_a_state_that_is_a_link_out_of_the_repository_is_left_alone(tmp_path: Path, text: str) -> None:
+    outside, meta = tmp_path / "profile", tmp_path / "repository/meta.json"
+    outside.write_text(text, encoding="utf-8")
+    meta.parent.mkdir()
+    meta.symlink_to(outside)
+    folder = Folder(meta.parent / "memory", Scope.PROJECT, IndexMode.GENERATED, meta)
+    plan = Plan("edit", (planned(folder, "a.md", topic("A")),))
+    run = apply(plan, now=NOW, upkeep=bring_in_step)
+    assert any("meta.json" in note for note in run.notes)
+    assert (folder.root / "a.md").exists()
+    assert {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir() if file.is_file()} == {
+        "profile": text
+    }
+
+
 @pytest.mark.parametrize("mode", [IndexMode.CURATED, IndexMode.GENERATED])
 @pytest.mark.parametrize("has_index", [True, False])
-def test_after_every_stop_topics_and_index_agree(mode: IndexMode, has_index: bool) -> None:
+def test_after_every_stop_topics_and_index_agree(tmp_path: Path, mode: IndexMode, has_index: bool) -> None:
     before = {"gone.md": topic("Gone", "goes"), "stays.md": topic("Stays", "stays")}
     lines = "- [Gone](gone.md) — goes\n- [Stays](stays.md) — stays\n"
+
+    base = tmp_path / "disk"
+
+    def fresh() -> Path:
+        shutil.rmtree(base, ignore_errors=True)
+        base.mkdir()
+        return base
 
     def fill(base: Path) -> Folder:
         (base / "memory").mkdir()
@@ -185,20 +208,18 @@ def test_after_every_stop_topics_and_index_agree(mode: IndexMode, has_index: boo
             (base / "memory/MEMORY.md").write_text(lines, encoding="utf-8")
         return Folder(base / "memory", index=mode)
 
-    with TemporaryDirectory() as name:
-        folder = fill(Path(name))
-        tape = Tape(Path(name))
-        with tape.recording():
-            run = change(folder, {"gone.md": None, "new.md": topic("New", "new")}, "forget")
-            apply(restoring([folder], run), now=NOW + 1, upkeep=bring_in_step)
+    folder = fill(fresh())
+    tape = Tape(base)
+    with tape.recording():
+        run = change(folder, {"gone.md": None, "new.md": topic("New", "new")}, "forget")
+        apply(restoring([folder], run), now=NOW + 1, upkeep=bring_in_step)
     seen = set()
     for moment in tape.moments:
         for state in [moment.stopped(), *moment.without_power()]:
             key = repr(sorted(state.items()))
             if key not in seen:
                 seen.add(key)
-                with TemporaryDirectory() as name:
-                    _agrees(put(state, Path(name)) / "memory", mode, moment.step)
+                _agrees(put(state, fresh()) / "memory", mode, moment.step)
     assert len(seen) > 40
 
 
