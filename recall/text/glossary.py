@@ -112,6 +112,7 @@ kernel: 内核 ; driver: 驱动 ; port-forward: 端口转发 ; domain-name: 主�
 throughput: 吞吐 吞吐量 ; concurrency: 并发 并行 ; batch: 批量 批次 ; stream: 流式 ; event-loop: 事件循环
 schema: 表结构 模式定义 ; primary-key: 主键 ; foreign-key: 外键 ; leak: 泄漏 泄露 ; crash: 崩溃 宕机
 freeze: 冻结 封版 ; hot-fix: 热修复 ; gray: 灰度 灰度发布 ; canary: 金丝雀 ; online: 线上环境
+or: 或 或者 ; still: 仍 仍然 ; until: 直到 ; above: 高于 ; below: 低于
 test-environment: 测试环境 ; development: 开发环境
 """
 
