@@ -11,8 +11,9 @@ from recall.text.wording import form, wording
 
 # The new fact names what it replaces.
 _INSTEAD: Final = pattern(
-    r"\b(?:chang|switch|mov|migrat|went|convert)\w* (?:\w+ )?from\b|\binstead of\b|\brather than\b|\breplac(?:ed|es) "
-    r"|(?:从|由).{1,40}(?:改|换|迁移|切换|移)|而不是|代替|取代|替换"
+    r"(?<!\bis )(?<!\bare )\b(?:chang|switch|mov|migrat|went|convert)\w* (?:\w+ )?from\b|\binstead of\b|\brather than\b"
+    r"|\breplac(?:ed|es) "
+    r"|(?:从|由)(.{1,40}?)(?:改|换|迁移|切换|移)|而不是|代替|取代|替换"
 )
 _NOW: Final = pattern(
     r"\bnow\b|\b(?:moved|switched|changed|renamed|migrated|rewritten|upgraded)\b|现在|改[为成到用由]|换[成到]|搬到|移到"
@@ -48,8 +49,18 @@ _DATED_FIRST: Final = pattern(
     r"^\W*(?:(?:on|in|every|at|by|since|until) )?(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep"
     r"|oct|nov|dec|today|tomorrow|\d|q\d)|^\W*(?:每|在)?(?:周|星期|礼拜|今|明|昨|上午|下午|早上|晚上|[一二三四五六七八九十]+月)"
 )
+# So does one of which something is said: port 80 is blocked.
+_SUBJECT: Final = pattern(
+    r"^\W*(?:[a-z]+ ){1,3}#?v?\d[\d.]* (?:is|are|was|were|has|have|had|needs?|must|should|can|will|does|did|uses?|runs?)\b"
+    r"|^[\u3400-\u9fff]{1,6} ?\d+ ?[已被未没不是有需要]"
+)
+# What was so in one year is not undone by what was so in another.
+_YEAR: Final = pattern(r"\b(?:in|since|by|of|from) (?:19|20)\d\d\b|(?:19|20)\d\d ?年")
+_WEEKDAYS: Final = frozenset("mon tue wed thu fri sat sun".split())
+_ONCE: Final = pattern(r"\bdue\b|\bdeadline\b|\bweekly\b|截止")
 # It is said what is used; what stands behind such a word is used, or where something lies.
 _CHOICE: Final = pattern(r"\buses?\b|\bprefers?\b|\b(?:is|are)\b|\b(?:to|in|with)\b|\bnow\b|用|是|在|到|[改换][为成到]")
+_SAYS: Final = frozenset("is are was were has have".split())
 _NOT_CHOSEN: Final = frozenset("from against without like than by about and or 从 被 由 的 和 与 对".split())
 # A number that tells which one is meant, not how much.
 _NUMBERED: Final = pattern(
@@ -80,7 +91,7 @@ def changes(pair: Pair) -> bool:
 
     Headings, questions and a word or two state nothing that could change.
     """
-    if any(one.said < _LEAST_SAID or one.text.startswith("#") or asks(one.text) for one in pair.readings):
+    if any(one.stated < _LEAST_SAID or one.text.startswith("#") or asks(one.text) for one in pair.readings):
         return False
     return _value_changed(pair) or _replaced(pair) or _swapped(pair) or _handed_over(pair)
 
@@ -118,13 +129,15 @@ def _one_number(pair: Pair) -> bool:
 
 
 def _dated(pair: Pair) -> bool:
-    """Whether both begin with their dates: what is on Mondays does not end what is on Fridays."""
-    moved = _NOW.search(pair.texts[1])
-    return not moved and all(_DATED_FIRST.search(text) for text in pair.texts)
+    """Whether the dates may hold at once: who swims on Mondays may swim on Fridays."""
+    if _NOW.search(pair.texts[1]) or _ONCE.search(pair.texts[1]):
+        return False
+    days = pair.values[0].dates ^ pair.values[1].dates
+    return days <= _WEEKDAYS or all(_DATED_FIRST.search(text) for text in pair.texts)
 
 
 def _numbered(text: str) -> bool:
-    return _NUMBERED.search(text) is not None
+    return any(found.search(text) for found in (_NUMBERED, _SUBJECT, _YEAR))
 
 
 def _told_apart(one: Reading) -> bool:
@@ -137,11 +150,12 @@ def _replaced(pair: Pair) -> bool:
     """The new text says all that the old one says, and what took its place."""
     allowed = {Difference.NEGATION, Difference.CODE, Difference.NUMBER}
     instead = _INSTEAD.search(pair.texts[1])
-    return (
+    return bool(
         instead is not None
         and not _INSTEAD.search(pair.texts[0])
         and len(pair.words[0].content) > 1
-        and not pair.gone
+        and len(pair.gone) <= (instead[0].endswith("from") or instead[1] is not None)
+        and set(wording(instead[1] or pair.texts[1][instead.end() :]).content[:1]) & set(pair.words[0].content)
         and 0 < len(pair.added) <= _MOST_SWAPPED
         and not pair.across
         and pair.differences <= allowed
@@ -172,7 +186,7 @@ def _chosen(one: Reading, tools: frozenset[str]) -> bool:
         at > 0
         and (not words[at - 1][1] or words[at - 1][1] in _CHOSEN)
         and words[at - 1][0] not in _NOT_CHOSEN
-        and (one.han or at + 1 == len(words) or not words[at + 1][1])
+        and (one.han or at + 1 == len(words) or not (words[at + 1][1] or words[at + 1][0] in _SAYS))
         for at, (_, form_) in enumerate(words)
         if form_ in tools
     )

@@ -17,7 +17,6 @@ from recall.lifecycle.pairs import Pair, pair_of, reading
 from recall.text.facts import Difference, differences
 from recall.text.opposites import MAY
 from recall.text.patterns import pattern
-from recall.text.wording import form
 
 
 class Verdict(StrEnum):
@@ -43,8 +42,6 @@ _BESIDE_HAN: Final = pattern(r"(?<=[\u3400-\u9fff]) +| +(?=[\u3400-\u9fff])")
 _PASSIVE: Final = pattern(r"\b(?:is|are|was|were|be|been) (?:\w+ )?\w+(?:ed|en|wn|lt|pt|nt)\b(?! to\b)|\bby\b|由|被")
 # What causes stands behind it, and before it otherwise.
 _BECAUSE: Final = pattern(r"\bbecause\b|\bdue to\b|因为|由于|引起的|造成的")
-# In Chinese, such a word stands behind what it belongs to.
-_TURNED: Final = frozenset(map(form, ("before", "after")))
 # X is Y and Y is X say the same.
 _EVEN: Final = frozenset(["is", "are", "was", "were", "the", "a", "an", "our", "是", "的", "and", "和"])
 _LEAST_SAID: Final = 2
@@ -104,7 +101,7 @@ def _same_roles(pair: Pair) -> bool:
     first, second = _places(one), _places(other)
     both = [word for word in first if word in second]
     content = [word for word in both if word in pair.words[0].content]
-    pivots = [word for word in both if word not in _EVEN and not (pair.across and word in _TURNED)]
+    pivots = [word for word in both if word not in _EVEN]
     return not any(
         _between(first, left, pivot, right) and _between(second, right, pivot, left)
         for left, right in itertools.permutations(content, 2)

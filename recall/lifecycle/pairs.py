@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from recall.text.facts import Difference, Facts, compared, facts
+from recall.text.function_words import FUNCTION_WORDS
 from recall.text.scripts import CJK, kinds
 from recall.text.wording import Wording, form, wording
 
+_USES: Final = frozenset({"use", "uses", "用"})
 _LETTERS: Final = 2  # of a word; a shorter one is a variable or a unit
 # Words that say from where to where, by whom, whose; 到 and 由 stand for the English ones.
 _DIRECTIONS: Final = {word: word for word in ("from", "to", "by", "for", "my", "your")} | {
     "从": "from", "到": "to", "给": "to", "由": "by", "我": "my", "你": "your",
 }  # fmt: skip
+# What a value shows of itself: the release is on March 5, the date of the release is March 5.
+_DATED: Final = frozenset({form("date"), form("time")})
+_NAMED: Final = frozenset({"called", "named", "叫", "名叫"})
+_NAME: Final = frozenset({form("name")})
 _PREFERS: Final = form("prefer")
 
 
@@ -29,6 +35,13 @@ class Reading:
     def said(self) -> int:
         """How much it says: content words, values, a negation."""
         return len(set(self.words.content)) + len(self.values.order) + self.values.negated
+
+    @property
+    def stated(self) -> int:
+        """How many words and values it has that are no function words."""
+        light = {word for word in self.words.words if word not in FUNCTION_WORDS and len(word) > 1}
+        light.update(word for word in self.words.words if word in _USES)
+        return self.said + len(light & self.words.frame)
 
     @property
     def directions(self) -> set[str]:
@@ -76,7 +89,13 @@ class Pair:
         """Whether both are about the same, whatever they say of it."""
         said = any(len(word) > _LETTERS or not word.isascii() for word in self.words[0].content)
         one, other = (reading.directions for reading in self.readings)
-        return said and not self.gone and not self.added and not (one - other and other - one)
+        return said and set(self.gone + self.added) <= self._shown and not (one - other and other - one)
+
+    @property
+    def _shown(self) -> frozenset[str]:
+        """Words that may be missing, since the values or other words of both say as much."""
+        dated = _DATED if self.values[0].dates and self.values[1].dates else frozenset[str]()
+        return dated | _NAME if any(_NAMED & words.frame for words in self.words) else dated
 
     def reaches(self, least: tuple[float, float]) -> bool:
         """Whether the cosine is at least that: within a language, across languages."""

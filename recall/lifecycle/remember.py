@@ -18,6 +18,7 @@ from recall.store.editing import Source, rendered, scalar
 from recall.store.frontmatter import parse
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
 from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries
+from recall.text.function_words import FUNCTION_WORDS
 
 _NAME: Final = 72  # characters
 _DESCRIPTION: Final = 150
@@ -163,9 +164,9 @@ def _closest(fact: Fact, neighbours: Sequence[Neighbour], folder: Folder) -> tup
 
 
 def _says_less(fact: Fact, known: Entry) -> bool:
-    """Whether the entry has all words of the fact, and more."""
+    """Whether the entry has all words of the fact, and more that only say it otherwise."""
     mine, theirs = (set(text.casefold().split()) for text in (fact.summary, known.summary))
-    return mine < theirs and not any(entry.why or entry.how_to_apply for entry in fact.entries)
+    return mine < theirs and theirs - mine <= FUNCTION_WORDS and not any(entry.why or entry.how_to_apply for entry in fact.entries)
 
 
 def _flat(kind: MemoryType, slug: str) -> str:

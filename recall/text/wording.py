@@ -110,9 +110,19 @@ _LETTER: Final = pattern(r"(?<=[a-z\d] )A(?![\w'])")
 _GO: Final = pattern(r"(?:(?<=\S )Go|(?<=\b[Ii]n )go)(?![\w'])")
 # Before merging, do this.
 _FRONTED: Final = pattern(r"(?i)^\W*((?:in|on|at|for|before|after|when|during|within|inside)\b[^,，.;]*)[,，]\s*([^.;]*)[.;]?$")
+# 部署之前先跑测试, as 先跑测试之前部署: in the order of the English words.
+_FRONTED_HAN: Final = pattern(
+    r"^([^，,。;；]{2,}?)((?:之|以)?(?:(?<![目当先提])前(?![端面台缀提者期后])|(?<![最然先背])后(?![端台面缀来者续期果])))"
+    r"[，,]?([^，,。;；]+)[。]?$"
+)
+# Two people, as two.
+_PEOPLE: Final = pattern(r"(?<=[\d一二两三四五六七八九十])( ?)[个位名]人")
 # Capitals at the beginning of a sentence make no name.
-_CAPITAL: Final = pattern(r"(?<=[\w,;:(\"'] )[A-Z][\w'+#-]*")
-_LATIN: Final = pattern(r"[A-Za-z][\w'+#-]*")
+_CAPITAL: Final = pattern(r"(?:(?<=[\w,;:(\"'] )|(?<=\w/))[A-Z][\w'+#-]*")
+# In Chinese, Latin letters, and two or three characters at the end that begin with a common family name.
+_LATIN: Final = pattern(
+    r"[A-Za-z][\w'+#-]*|[王李张刘陈杨赵吴周徐孙朱胡郭何林罗郑梁谢宋唐许韩冯邓曹彭曾肖][\u3400-\u9fff]{1,2}(?=[^\w]*$)"
+)
 # Words that belong together, as one.
 _PHRASE: Final = """
 pull-request: pull request, pull requests, merge request, merge requests
@@ -184,7 +194,7 @@ class Wording:
 def wording(text: str) -> Wording:
     """The words of a text, its numbers and dates left out; "before X, do Y" as "do Y before X"."""
     plain = _GO.sub("Golang", _LETTER.sub("letter-a", unicodedata.normalize("NFKC", text).replace("`", " ")))
-    plain = _FRONTED.sub(r"\2 \1", plain)
+    plain = _FRONTED_HAN.sub(r"\3\2\1", _FRONTED.sub(r"\2 \1", _PEOPLE.sub(r"\1个", plain)))
     words = tuple(_UNIT.findall(without_quantities(plain.lower())))
     named = _LATIN if any(CJK in kinds(word) for word in words) else _CAPITAL
     names = frozenset(form(part) for name in named.findall(plain) for part in _UNIT.findall(name.lower()))

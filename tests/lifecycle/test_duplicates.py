@@ -68,7 +68,7 @@ def test_the_same_said_otherwise_is_restated(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("Deploys are on Tuesday", "Deploys moved to Thursday"),
+        ("Deploys happen on Tuesday", "Deploys moved to Thursday"),
         ("数据库端口是 5432", "数据库端口改为 6543"),
         ("Use pnpm for this repo", "Use yarn for this repo"),
         ("Force-pushing is allowed", "Force-pushing is not allowed"),
@@ -80,7 +80,7 @@ def test_the_same_said_otherwise_is_restated(old: str, new: str) -> None:
         ("Use spaces, not tabs", "Use tabs, not spaces"),
         ("Alice owns billing", "Billing is now owned by Bob"),
         ("张伟负责支付模块", "支付模块现在由王芳负责"),
-        ("Standup is at 9:30", "Standup is at 10:00"),
+        ("The team standup is at 9:30", "The team standup is at 10:00"),
         ("单元测试需要三分钟", "单元测试需要十分钟"),
         ("不要在周五部署", "可以在周五部署"),
         ("默认主题是深色", "默认主题是浅色"),
