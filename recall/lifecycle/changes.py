@@ -57,6 +57,7 @@ _SUBJECT: Final = pattern(
 # What was so in one year is not undone by what was so in another.
 _YEAR: Final = pattern(r"\b(?:in|since|by|of|from) (?:19|20)\d\d\b|(?:19|20)\d\d ?年")
 _WEEKDAYS: Final = frozenset("mon tue wed thu fri sat sun".split())
+_HABIT: Final = pattern(r"days\b|\bevery\b|\beach\b|\busers?\b|每|用户")
 _ONCE: Final = pattern(r"\bdue\b|\bdeadline\b|\bweekly\b|截止")
 # It is said what is used; what stands behind such a word is used, or where something lies.
 _CHOICE: Final = pattern(r"\buses?\b|\bprefers?\b|\b(?:is|are)\b|\b(?:to|in|with)\b|\bnow\b|用|是|在|到|[改换][为成到]")
@@ -133,7 +134,8 @@ def _dated(pair: Pair) -> bool:
     if _NOW.search(pair.texts[1]) or _ONCE.search(pair.texts[1]):
         return False
     days = pair.values[0].dates ^ pair.values[1].dates
-    return days <= _WEEKDAYS or all(_DATED_FIRST.search(text) for text in pair.texts)
+    habits = days <= _WEEKDAYS and any(map(_HABIT.search, pair.texts))
+    return habits or all(_DATED_FIRST.search(text) for text in pair.texts)
 
 
 def _numbered(text: str) -> bool:
