@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -362,7 +361,7 @@ class Collection:
 
         if not any(finding.mendable for finding in findings):
             return ()
-        return self._rewritten(partial(mend_words, findings=findings), partial(mend_vectors, findings=findings))
+        return self._rewritten(lambda own: mend_words(own, findings), lambda own: mend_vectors(own, findings))
 
     def _rewritten(self, *parts: Callable[[Catalog], tuple[str, ...]]) -> tuple[str, ...]:
         """Does something to words and vectors, each under its lock; what was done."""

@@ -20,6 +20,7 @@ from recall.store.frontmatter import parse
 from recall.store.plan import Change, Folder, Item, Plan, digest, read_bytes
 from recall.store.tombstones import folded
 from recall.store.topics import Entry, MemoryType, Scope, js_trim, parse_entries
+from recall.text.function_words import FUNCTION_WORDS
 
 _SLUG_BYTES: Final = 40
 _STEM_BYTES: Final = 200  # file systems allow 255 of a name
@@ -190,9 +191,9 @@ def _closest(fact: Fact, neighbours: Sequence[Neighbour], folder: Folder) -> tup
 
 
 def _says_less(fact: Fact, known: Entry) -> bool:
-    """Whether the entry has all words of the fact, and more."""
+    """Whether the entry has all words of the fact, and more that only say it otherwise."""
     mine, theirs = (set(text.casefold().split()) for text in (fact.summary, known.summary))
-    return mine < theirs and not any(entry.why or entry.how_to_apply for entry in fact.entries)
+    return mine < theirs and theirs - mine <= FUNCTION_WORDS and not any(entry.why or entry.how_to_apply for entry in fact.entries)
 
 
 def _flat(kind: MemoryType, slug: str) -> str:

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Final
 
 from recall.errors import LockedError, RecallError, StalePlanError, TopicError
+from recall.index.collection import Collection as Index
 from recall.lifecycle.forget import LIMIT, Candidate, by_phrase, candidates, forgetting, removing
 from recall.lifecycle.remember import Decision, Fact, Origin, Outcome, decide, fact_of, foldered
 from recall.memory.answers import Answers
@@ -229,7 +230,7 @@ class Writer:
         for folder in {change.folder for change in plan.changes}:
             paths = {change.path for change in plan.changes if change.folder == folder and change.after is None}
             parts.append(partial(purge, folder, texts, paths=paths, runs={run.id}))
-        parts += [index.purge for index in self._keeper.indexes]
+        parts += [partial(_purge_index, index) for index in self._keeper.indexes]
         parts.append(partial(self._tracer.purge, ids))
         failed = [error for part in parts if (error := _failure(part))]
         if failed:
@@ -314,6 +315,17 @@ def _lines(topic: Topic) -> list[tuple[int, int]]:
     except OSError:
         return []
     return entry_lines(text)
+
+
+def _purge_index(index: Index) -> None:
+    """Takes what files no longer say out of the derived data.
+
+    Raises:
+        OSError: the cache folder cannot be written, and may still hold it.
+    """
+    index.purge()
+    if index.is_temporary:
+        raise OSError(f"{index.note}: what lies there may still hold what was forgotten; delete that folder")
 
 
 def _failure(part: Callable[[], object]) -> Exception | None:

@@ -60,6 +60,7 @@ ubuntu debian fedora centos arch alpine
 english chinese
 camelcase snake_case kebab-case pascalcase
 squash rebase
+main master trunk
 """
 _KIND_OF: Final = {
     form(word): number for number, line in enumerate(_KINDS.strip().split("\n")) for word in line.split()

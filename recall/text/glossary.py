@@ -5,7 +5,7 @@ from typing import Final
 _LIGHT: Final = """
 的 了 是 在 于 和 与 也 都 就 把 被 将 会 要 请 用 使用 采用 现在 目前 已经 改为 改成 改到 改用 换成 换到 迁移到
 移到 移动到 调整为 变为 我们 可以 必须 需要 应该 不 不要 不再 不是 不用 不必 不需要 没有 没 禁止 严禁 绝不 不能 不可以
-允许 大约 大概 差不多 左右 里 中 上 里面 一个 个 位 名 次 这个 那个 时 时候 它 其 做 放 放在 位于 叫 称为 名为
+允许 大约 大概 差不多 左右 里 中 上 里面 一个 个 位 名 次 这个 那个 时 时候 它 其 做 位于 叫 称为 名为
 一律 统一 所有 每 给 对 从 到 往 向 由 为 得 着 过 再 还 又 才 来 去 有 以 之 而 但 但是 尽量 直接 务必 千万
 今后 以后 后来 一直 进行 并 并且 同时 很 非常 起 随意 任何 升级到 升级为 更新到 遍 约 约为 大致 会被 都会 都要 需 须
 得用 要用 应 应当 当 若 如果 如 当前 的话 之中 其中 之内 之间 内 处 方面 情况 采取 选用 基于 借助 通过 利用 以及 及
@@ -30,7 +30,7 @@ prefer: 喜欢 偏好 喜爱 倾向 爱用 更喜欢 习惯用 习惯于 倾向�
 dislike: 讨厌 不喜欢 反感 不爱 厌恶 不想要 ; answer: 回答 回复 答复 ; short: 简短 简洁 简要
 detail: 详细 详尽 细节 ; file: 文件 ; config: 配置 设置 ; delete: 删除 删掉 ; directory: 目录 文件夹 ; log: 日志
 backup: 备份 备份文件 ; day: 天 日 ; release: 发布 发版 上线 ; deploy: 部署 ; version: 版本 ; time: 时间
-timezone: 时区 ; timestamp: 时间戳 ; store: 存储 存放 保存 存 保留 保存期 ; local: 本地 ; show: 显示 展示
+timezone: 时区 ; timestamp: 时间戳 ; store: 存储 存放 保存 存 保留 保存期 放 放在 ; local: 本地 ; show: 显示 展示
 document: 文档 ; meet: 见 见面 会面 碰面 ; date: 日期 ; write: 编写 写 写入 ; read: 读取 读 ; run: 运行 跑 执行
 start: 启动 开始 ; build: 构建 编译 ; fail: 失败 ; only: 只 仅 只有 仅仅 只能 ; some: 有时 部分 偶尔 通常 有些
 cause: 因为 导致 引起 造成 由于
@@ -112,6 +112,7 @@ kernel: 内核 ; driver: 驱动 ; port-forward: 端口转发 ; domain-name: 主�
 throughput: 吞吐 吞吐量 ; concurrency: 并发 并行 ; batch: 批量 批次 ; stream: 流式 ; event-loop: 事件循环
 schema: 表结构 模式定义 ; primary-key: 主键 ; foreign-key: 外键 ; leak: 泄漏 泄露 ; crash: 崩溃 宕机
 freeze: 冻结 封版 ; hot-fix: 热修复 ; gray: 灰度 灰度发布 ; canary: 金丝雀 ; online: 线上环境
+or: 或 或者 ; still: 仍 仍然 ; until: 直到 ; above: 高于 ; below: 低于
 test-environment: 测试环境 ; development: 开发环境
 """
 

@@ -8,11 +8,9 @@ from recall.text.patterns import pattern
 _VALUES: Final = """
 enable enables enabled enabling activated 开启 启用 打开|disable disables disabled disabling deactivated 关闭 禁用 停用
 tabs tab 制表符|spaces space 空格
-before 之前 以前 前|after afterwards 之后 以后 后
 always 总是 一律 始终 永远|sometimes 有时 偶尔
 required mandatory 必填 强制|optional 可选 选填 非必填
 must should shall 必须 应该 应当 务必|may can could might 可以
-increase increased raise raised 增加 提高 调高|decrease decreased reduce reduced lower lowered 减少 降低 调低
 uppercase 大写|lowercase 小写
 light 浅色 亮色|dark 深色 暗色
 true|false
@@ -23,15 +21,17 @@ verbose detailed 详细 详尽|concise brief terse short 简洁 简短 简要
 manual manually 手动 人工|automatic automatically auto 自动
 likes like loves prefers prefer 喜欢 偏好 喜爱|dislikes dislike hates hate 讨厌 反感 不喜欢
 single 单引号|double 双引号
+sync synchronous synchronously 同步|async asynchronous asynchronously 异步
+"""
+_SCOPES: Final = """
+before 之前 以前 前|after afterwards 之后 以后 后
+increase increased raise raised 增加 提高 调高|decrease decreased reduce reduced lower lowered 减少 降低 调低
 open|close closed
 fast faster|slow slower
 upgrade upgraded 升级|downgrade downgraded 降级
 success succeeded succeeds pass passes passed 成功 通过|fail fails failed failure 失败
-sync synchronous synchronously 同步|async asynchronous asynchronously 异步
 include includes included 包含 包括|exclude excludes excluded 排除
 small smaller|large larger big bigger
-"""
-_SCOPES: Final = """
 minimum min least 最小 最少 至少 最低 不少于 不低于|maximum max most 最大 最多 至多 最高 不超过
 public 公开 公有|private 私有
 left 左侧 左边|right 右侧 右边

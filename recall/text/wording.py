@@ -8,16 +8,16 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
-from recall.text.code_words import code_words
 from recall.text.function_words import FUNCTION_WORDS
 from recall.text.glossary import CHINESE
 from recall.text.opposites import side
 from recall.text.patterns import pattern
 from recall.text.quantities import without_quantities
+from recall.text.scripts import CJK, kinds
 
 
 def _stem(word: str) -> str:
-    for ending in ("ings", "ing", "ied", "ies", "ers", "ed", "es", "er", "ly", "s", "e", "y"):
+    for ending in ("ings", "ing", "ied", "ies", "ed", "es", "ly", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending)
             break
@@ -59,7 +59,7 @@ some sometimes usually usual occasionally partly
 only solely exclusively
 before prior
 after afterwards
-approve approval approvals approved approves approver
+approve approval approvals approved approves
 dislike dislikes hate hates
 test tests tested testing
 dependency dependencies
@@ -76,10 +76,27 @@ directory folder
 error errors
 daily day
 document documents documentation docs doc
-format formatted formatting formatter
+format formatted formatting
 enable enabled enables
 disable disabled disables
-review reviews reviewed reviewer
+review reviews reviewed
+or nor
+above
+below under
+until till
+many much
+more additional extra
+less fewer
+other another
+few
+since
+still
+again
+once
+up
+down
+off
+out
 """
 _ENGLISH_ONE: Final = {
     word: line.split()[0] for line in _SAME.strip().split("\n") for word in line.split()
@@ -91,6 +108,21 @@ _CHINESE: Final = "|".join(sorted(_CHINESE_ONE, key=len, reverse=True))
 _LETTER: Final = pattern(r"(?<=[a-z\d] )A(?![\w'])")
 # The language, not the verb.
 _GO: Final = pattern(r"(?:(?<=\S )Go|(?<=\b[Ii]n )go)(?![\w'])")
+# Before merging, do this.
+_FRONTED: Final = pattern(r"(?i)^\W*((?:in|on|at|for|before|after|when|during|within|inside)\b[^,，.;]*)[,，]\s*([^.;]*)[.;]?$")
+# 部署之前先跑测试, as 先跑测试之前部署: in the order of the English words.
+_FRONTED_HAN: Final = pattern(
+    r"^([^，,。;；]{2,}?)((?:之|以)?(?:(?<![目当先提])前(?![端面台缀提者期后])|(?<![最然先背])后(?![端台面缀来者续期果])))"
+    r"[，,]?([^，,。;；]+)[。]?$"
+)
+# Two people, as two.
+_PEOPLE: Final = pattern(r"(?<=[\d一二两三四五六七八九十])( ?)[个位名]人")
+# Capitals at the beginning of a sentence make no name.
+_CAPITAL: Final = pattern(r"(?:(?<=[\w,;:(\"'] )|(?<=\w/))[A-Z][\w'+#-]*")
+# In Chinese, Latin letters, and two or three characters at the end that begin with a common family name.
+_LATIN: Final = pattern(
+    r"[A-Za-z][\w'+#-]*|[王李张刘陈杨赵吴周徐孙朱胡郭何林罗郑梁谢宋唐许韩冯邓曹彭曾肖][\u3400-\u9fff]{1,2}(?=[^\w]*$)"
+)
 # Words that belong together, as one.
 _PHRASE: Final = """
 pull-request: pull request, pull requests, merge request, merge requests
@@ -123,41 +155,50 @@ class Wording:
     """Words of a text in their order.
 
     Attributes:
-        content: what it is about, in one form each.
-        frame: its other words, by which one sees how it is built.
-        sequence: both as they stand.
+        words: as they stand, in lower case.
+        forms: what is compared of each; "" for one that says nothing of its own.
+        names: forms of what the text writes as names: capitals in English, Latin letters in Chinese.
     """
 
-    content: tuple[str, ...]
-    frame: frozenset[str]
-    sequence: tuple[str, ...]
+    words: tuple[str, ...]
+    forms: tuple[str, ...]
+    names: frozenset[str]
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """What it is about."""
+        return tuple(filter(None, self.forms))
+
+    @property
+    def frame(self) -> frozenset[str]:
+        """Its other words, by which one sees how it is built."""
+        return frozenset(word for word, one in zip(self.words, self.forms, strict=True) if not one)
+
+    @property
+    def sequence(self) -> tuple[str, ...]:
+        """Both as they stand."""
+        return tuple(one or word for word, one in zip(self.words, self.forms, strict=True))
+
+    def without(self, sides: frozenset[str]) -> "Wording":
+        """The same without the words that take these sides of opposites (`text.opposites`)."""
+        if not sides:
+            return self
+        kept = [
+            (word, one)
+            for word, one in zip(self.words, self.forms, strict=True)
+            if side(_PHRASES.get(word, word)) not in sides
+        ]
+        return Wording(tuple(word for word, _ in kept), tuple(one for _, one in kept), self.names)
 
 
-def wording(text: str, *, without: frozenset[str] = frozenset(), codes: bool = True) -> Wording:
-    """The words of a text, its numbers and dates left out.
-
-    Args:
-        text: any.
-        without: sides of opposites (`text.opposites`) whose words are left out too.
-        codes: whether identifiers, paths and the like count as words.
-    """
-    plain = unicodedata.normalize("NFKC", text)
-    if not codes:
-        plain = code_words(plain)[1]
-    content: list[str] = []
-    frame: set[str] = set()
-    sequence: list[str] = []
-    plain = _GO.sub("golang", _LETTER.sub("letter-a", plain)).lower()
-    for word in _UNIT.findall(without_quantities(plain.replace("`", " "))):
-        one = form(word)
-        if side(_PHRASES.get(word, word)) in without:
-            continue
-        sequence.append(one or word)
-        if one:
-            content.append(one)
-        else:
-            frame.add(word)
-    return Wording(tuple(content), frozenset(frame), tuple(sequence))
+def wording(text: str) -> Wording:
+    """The words of a text, its numbers and dates left out; "before X, do Y" as "do Y before X"."""
+    plain = _GO.sub("Golang", _LETTER.sub("letter-a", unicodedata.normalize("NFKC", text).replace("`", " ")))
+    plain = _FRONTED_HAN.sub(r"\3\2\1", _FRONTED.sub(r"\2 \1", _PEOPLE.sub(r"\1个", plain)))
+    words = tuple(_UNIT.findall(without_quantities(plain.lower())))
+    named = _LATIN if any(CJK in kinds(word) for word in words) else _CAPITAL
+    names = frozenset(form(part) for name in named.findall(plain) for part in _UNIT.findall(name.lower()))
+    return Wording(words, tuple(map(form, words)), names)
 
 
 def form(word: str) -> str:
@@ -168,12 +209,3 @@ def form(word: str) -> str:
     if word in _ENGLISH_ONE:
         return _ENGLISH_ONE[word] and _stem(_ENGLISH_ONE[word])
     return "" if word in FUNCTION_WORDS else _stem(word)
-
-
-_WEAK_VERBS: Final = "run make made receive provide work start store"
-_WEAK_NOUNS: Final = "data date version name url code type system time thing page people person file user location"
-WEAK_VERBS: Final = frozenset(map(_stem, _WEAK_VERBS.split()))
-"""Content words for which another such word may stand."""
-
-WEAK: Final = WEAK_VERBS | frozenset(map(_stem, _WEAK_NOUNS.split())) | {"人"}
-"""Content words that may be missing from a sentence that says the same."""

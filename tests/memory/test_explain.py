@@ -115,4 +115,4 @@ with Memory.open(sys.argv[1], background=False) as memory:
         encoding="utf-8",
         timeout=100,
     )
-    assert done.stdout == "None []\n1 3\n", done.stderr
+    assert done.stdout == "None []\n1 4\n", done.stderr
