@@ -26,7 +26,7 @@ _LAY: Final = pattern(r"\b(?:in|at|on|under)\b|在")
 _MANY: Final = pattern(
     r"\b(?:learn|speak|know|ha[sd]|have|support|like|love|own|read|want|visit|add|also|work(?:s|ed)? with"
     r"|familiar|import|export|availab\w*|offer|publish)(?:s|ing|ed|es)?\b|\b(?:run|test)\w* (?:on|against|in)\b"
-    r"|学|会说|懂|支持|喜欢(?!用)|拥有|还|也|增加|导入|导出"
+    r"|学|会说|懂|支持|喜欢(?!用)|拥有|还|也|增加|导入|导出|上(?:运行|测试|跑)"
 )
 # Of such a thing there is one value.
 _SINGLE: Final = pattern(
@@ -37,9 +37,10 @@ _SINGLE: Final = pattern(
 )
 _IS: Final = pattern(r"^(?:.*?(?<![a-z])(?:is|are|(?:changed|switched) to)(?![a-z])|.*?(?:叫|是|为|改[为成]|换成))")
 # Beside a name, these say no more than "is".
-_LINKS: Final = frozenset(
-    "is are now currently has been changed switched to the a an our 是 为 叫 了 现在 目前 改为 改成 换成 的".split()
+_LINKS_WORDS: Final = (
+    "is are now currently has been changed switched to the a an our 是 为 叫 了 现在 目前 改为 改成 换成 的"
 )
+_LINKS: Final = frozenset(_LINKS_WORDS.split())
 # A name that says of what kind: Carol is French.
 _KIND: Final = pattern(r"(?:ch|ish|[ei]an|rman|[cnh]ese|can)\b")
 # So are versions that are supported and errors that were fixed.
@@ -51,18 +52,24 @@ _DATED_FIRST: Final = pattern(
 )
 # So does one of which something is said: port 80 is blocked.
 _SUBJECT: Final = pattern(
-    r"^\W*(?:[a-z]+ ){1,3}#?v?\d[\d.]* (?:is|are|was|were|has|have|had|needs?|must|should|can|will|does|did|uses?|runs?)\b"
+    r"^\W*(?:[a-z]+ ){1,3}#?v?\d[\d.]* (?:of|is|are|was|were|has|have|had|needs?|must|should|can|will|does|did"
+    r"|uses?|runs?)\b"
     r"|^[\u3400-\u9fff]{1,6} ?\d+ ?[已被未没不是有需要]"
 )
 # What was so in one year is not undone by what was so in another.
 _YEAR: Final = pattern(r"\b(?:in|since|by|of|from) (?:19|20)\d\d\b|(?:19|20)\d\d ?年")
-_WEEKDAYS: Final = frozenset("mon tue wed thu fri sat sun".split())
+_WEEKDAYS_WORDS: Final = "mon tue wed thu fri sat sun"
+_WEEKDAYS: Final = frozenset(_WEEKDAYS_WORDS.split())
 _HABIT: Final = pattern(r"days\b|\bevery\b|\beach\b|\busers?\b|每|用户")
+# An event that has one day.
+_EVENT: Final = pattern(r"\b(?:happens?|takes? place|(?:is|are) on|scheduled)\b|安排|定在")
 _ONCE: Final = pattern(r"\bdue\b|\bdeadline\b|\bweekly\b|截止")
 # It is said what is used; what stands behind such a word is used, or where something lies.
 _CHOICE: Final = pattern(r"\buses?\b|\bprefers?\b|\b(?:is|are)\b|\b(?:to|in|with)\b|\bnow\b|用|是|在|到|[改换][为成到]")
-_SAYS: Final = frozenset("is are was were has have".split())
-_NOT_CHOSEN: Final = frozenset("from against without like than by about and or 从 被 由 的 和 与 对".split())
+_SAYS_WORDS: Final = "is are was were has have"
+_SAYS: Final = frozenset(_SAYS_WORDS.split())
+_NOT_CHOSEN_WORDS: Final = "from against without like than by about and or 从 被 由 的 和 与 对"
+_NOT_CHOSEN: Final = frozenset(_NOT_CHOSEN_WORDS.split())
 # A number that tells which one is meant, not how much.
 _NUMBERED: Final = pattern(
     r"\b(?:issue|ticket|step|phase|sprint|chapter|pr|bug|task|case|milestone|lesson|part|day|week|round|option|rule|item"
@@ -71,10 +78,11 @@ _NUMBERED: Final = pattern(
 )
 _CHOSEN: Final = frozenset({form("prefer")})
 # Two such things stand side by side where a text begins with the word.
-_ADJECTIVES: Final = frozenset(
+_ADJECTIVES_WORDS: Final = (
     "manual automatic light dark single double sync async synchronous asynchronous strict loose verbose concise short"
-    " detailed uppercase lowercase required optional 手动 自动 浅色 深色 同步 异步 必填 可选 选填 大写 小写".split()
+    " detailed uppercase lowercase required optional 手动 自动 浅色 深色 同步 异步 必填 可选 选填 大写 小写"
 )
+_ADJECTIVES: Final = frozenset(_ADJECTIVES_WORDS.split())
 _OWN: Final = form("own")
 _BY: Final = pattern(r"\bby\b")
 _ARTICLES: Final = frozenset({"the", "a", "an", "our", "all"})
@@ -134,8 +142,10 @@ def _dated(pair: Pair) -> bool:
     if _NOW.search(pair.texts[1]) or _ONCE.search(pair.texts[1]):
         return False
     days = pair.values[0].dates ^ pair.values[1].dates
-    habits = days <= _WEEKDAYS and any(map(_HABIT.search, pair.texts))
-    return habits or all(_DATED_FIRST.search(text) for text in pair.texts)
+    habits = any(map(_HABIT.search, pair.texts)) or not all(map(_EVENT.search, pair.texts))
+    if days <= _WEEKDAYS and habits:
+        return True
+    return all(_DATED_FIRST.search(text) for text in pair.texts)
 
 
 def _numbered(text: str) -> bool:

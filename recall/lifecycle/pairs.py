@@ -11,9 +11,10 @@ from recall.text.wording import Wording, form, wording
 
 _USES: Final = frozenset({"use", "uses", "用"})
 _LETTERS: Final = 2  # of a word; a shorter one is a variable or a unit
-# Words that say from where to where, by whom, whose; 到 and 由 stand for the English ones.
-_DIRECTIONS: Final = {word: word for word in ("from", "to", "by", "for", "my", "your")} | {
-    "从": "from", "到": "to", "给": "to", "由": "by", "我": "my", "你": "your",
+# Words that say from where to where, whose, whether it is so still; 到 and 由 stand for English ones.
+_AXES: Final = (frozenset({"from", "to", "by", "for"}), frozenset({"my", "your"}), frozenset({"is", "was"}))
+_DIRECTIONS: Final = {word: word for axis in _AXES for word in axis} | {
+    "are": "is", "were": "was", "从": "from", "到": "to", "给": "to", "由": "by", "我": "my", "你": "your",
 }  # fmt: skip
 # What a value shows of itself: the release is on March 5, the date of the release is March 5.
 _DATED: Final = frozenset({form("date"), form("time")})
@@ -89,7 +90,11 @@ class Pair:
         """Whether both are about the same, whatever they say of it."""
         said = any(len(word) > _LETTERS or not word.isascii() for word in self.words[0].content)
         one, other = (reading.directions for reading in self.readings)
-        return said and set(self.gone + self.added) <= self._shown and not (one - other and other - one)
+        return (
+            said
+            and set(self.gone + self.added) <= self._shown
+            and not any((one - other) & axis and (other - one) & axis for axis in _AXES)
+        )
 
     @property
     def _shown(self) -> frozenset[str]:

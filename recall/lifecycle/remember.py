@@ -193,7 +193,11 @@ def _closest(fact: Fact, neighbours: Sequence[Neighbour], folder: Folder) -> tup
 def _says_less(fact: Fact, known: Entry) -> bool:
     """Whether the entry has all words of the fact, and more that only say it otherwise."""
     mine, theirs = (set(text.casefold().split()) for text in (fact.summary, known.summary))
-    return mine < theirs and theirs - mine <= FUNCTION_WORDS and not any(entry.why or entry.how_to_apply for entry in fact.entries)
+    return (
+        mine < theirs
+        and theirs - mine <= FUNCTION_WORDS
+        and not any(entry.why or entry.how_to_apply for entry in fact.entries)
+    )
 
 
 def _flat(kind: MemoryType, slug: str) -> str:

@@ -109,7 +109,9 @@ _LETTER: Final = pattern(r"(?<=[a-z\d] )A(?![\w'])")
 # The language, not the verb.
 _GO: Final = pattern(r"(?:(?<=\S )Go|(?<=\b[Ii]n )go)(?![\w'])")
 # Before merging, do this.
-_FRONTED: Final = pattern(r"(?i)^\W*((?:in|on|at|for|before|after|when|during|within|inside)\b[^,，.;]*)[,，]\s*([^.;]*)[.;]?$")
+_FRONTED: Final = pattern(
+    r"(?i)^\W*((?:in|on|at|for|before|after|when|during|within|inside)\b[^,，.;]*)[,，]\s*([^.;]*)[.;]?$"
+)
 # 部署之前先跑测试, as 先跑测试之前部署: in the order of the English words.
 _FRONTED_HAN: Final = pattern(
     r"^([^，,。;；]{2,}?)((?:之|以)?(?:(?<![目当先提])前(?![端面台缀提者期后])|(?<![最然先背])后(?![端台面缀来者续期果])))"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recall.index.onnx import OnnxEncoder
-from recall.lifecycle.duplicates import LONGEST, Verdict, judge
+from recall.lifecycle.duplicates import LONGEST, Verdict, judge, judging
 
 SAME, RESTATED, CHANGED, OTHER = Verdict
 
@@ -144,12 +144,51 @@ def test_another_value_of_the_same_matter_is_a_change(old: str, new: str) -> Non
         ("The limit is 5 GB for 3 users", "The limit is 7 GB for users"),
         ("I like outdoor activities", "Do you like outdoor activities?"),
         ("Switched from TSLint to ESLint", "Note: switched from TSLint to ESLint"),
+        ("The database is slow", "The database is encrypted"),
+        ("My boss is Carol", "My boss is strict"),
+        ("The license is MIT", "The license is displayed in the footer"),
+        ("我的经理是王芳", "我的经理是素食者"),
+        ("The client provides the token", "The client receives the token"),
+        ("Never store user names in logs", "Never store names in logs"),
+        ("删除用户文件前询问", "删除文件前询问"),
+        ("The job starts the worker", "The job runs the worker"),
+        ("Fixed a crash in the vim plugin", "Fixed a crash in the emacs plugin"),
+        ("The wiki page on Kafka is outdated", "The wiki page on RabbitMQ is outdated"),
+        ("The docs are in English", "The docs are now in Confluence"),
+        ("My account manager is Ruth", "My account manager is French"),
+        ("Invoices are sent to Acme", "Invoices are sent by Acme"),
+        ("Alert when disk usage is above 80%", "Alert when disk usage is below 80%"),
+        ("Alice reviews Bob", "Alice is reviewed by Bob"),
+        ("The crash causes the restart", "The crash is caused by the restart"),
+        ("Before deploying, run the tests", "Deploy before running the tests"),
+        ("Run the tests before a release", "运行测试之前发布"),
+        ("Manual backups are encrypted", "Automatic backups are encrypted"),
+        ("Alice reviews code on Monday", "Alice reviews code on Thursday"),
+        ("The key is stored in Vault", "The key was stored in Vault"),
+        ("Room 5 is free on Monday", "Room 5 is free on Tuesday"),
+        ("Version 3 of the app is stable", "Version 4 of the app is stable"),
+        ("任务在 MySQL 上运行", "任务在 Oracle 上运行"),
+        ("Port 80 is blocked by us", "Port 443 is blocked by us"),
+        ("The user moved house in 2019", "The user moved house in 2021"),
+        ("# Deployment on AWS", "# Deployment on GCP"),
+        ("Should the API use Redis for sessions?", "Should the API use Memcached for sessions?"),
+        ("Standup is at 9:30", "Standup is at 10:00"),
         ("", "Use tabs"),
     ],
 )
 def test_what_may_be_true_beside_it_is_another_fact(old: str, new: str) -> None:
     assert _judged(old, new) is OTHER
     assert _judged(new, old) is OTHER
+
+
+def test_one_new_text_beside_many_is_judged_as_beside_each_alone() -> None:
+    new, olds = (
+        "server A has 32 GB",
+        ["server A has 32 GB.", "server A has 16 GB", "server B has 32 GB", "hi " * LONGEST],
+    )
+    judged = judging(new)
+    assert [judged(old, 0.85) for old in olds] == [judge(new, old, 0.85) for old in olds]
+    assert [judged(old, 0.85) for old in olds] == [SAME, CHANGED, OTHER, OTHER]
 
 
 def test_words_alone_do_not_convince_where_the_vectors_are_far_apart() -> None:
