@@ -52,12 +52,14 @@ _DATED_FIRST: Final = pattern(
 )
 # So does one of which something is said: port 80 is blocked.
 _SUBJECT: Final = pattern(
-    r"^\W*(?:[a-z]+ ){1,3}#?v?\d[\d.]* (?:of|is|are|was|were|has|have|had|needs?|must|should|can|will|does|did"
-    r"|uses?|runs?)\b"
+    r"(?i)^\W*(?:[a-z]+ ){1,3}#?[a-z]?\d[\d.]* (?:of|is|are|was|were|has|have|had|needs?|must|should|can|will|does|did"
+    r"|uses?|runs?|works?|gets?|pays?|passed|failed)\b"
     r"|^[\u3400-\u9fff]{1,6} ?\d+ ?[已被未没不是有需要]"
 )
 # What was so in one year is not undone by what was so in another.
-_YEAR: Final = pattern(r"\b(?:in|since|by|of|from) (?:19|20)\d\d\b|(?:19|20)\d\d ?年")
+_YEAR: Final = pattern(r"\b(?:in|since|by|of|from) (?:19|20)\d\d\b|\b[Tt]he (?:19|20)\d\d [a-z]|(?:19|20)\d\d ?年")
+# So is what happened: it happens again on another day.
+_HAPPENED: Final = pattern(r"\b(?:was|were|ran|took|passed|failed|won|ended|happened|met|visited)\b|\bis booked\b")
 _WEEKDAYS_WORDS: Final = "mon tue wed thu fri sat sun"
 _WEEKDAYS: Final = frozenset(_WEEKDAYS_WORDS.split())
 _HABIT: Final = pattern(r"days\b|\bevery\b|\beach\b|\busers?\b|每|用户")
@@ -141,6 +143,8 @@ def _dated(pair: Pair) -> bool:
     """Whether the dates may hold at once: who swims on Mondays may swim on Fridays."""
     if _NOW.search(pair.texts[1]) or _ONCE.search(pair.texts[1]):
         return False
+    if all(map(_HAPPENED.search, pair.texts)):
+        return True
     days = pair.values[0].dates ^ pair.values[1].dates
     habits = any(map(_HABIT.search, pair.texts)) or not all(map(_EVENT.search, pair.texts))
     if days <= _WEEKDAYS and habits:

@@ -3,6 +3,7 @@
 Sources: DESIGN section 3, seed 000 (topic files), spec complaint I48, deviations V8.
 """
 
+import stat
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from recall.errors import StalePlanError, TopicError
-from recall.lifecycle.duplicates import Verdict, judge
+from recall.lifecycle.duplicates import Verdict, judging
 from recall.lifecycle.forget import Candidate
 from recall.lifecycle.heading import heading, retold
 from recall.store.editing import Source, rendered, scalar
@@ -122,7 +123,8 @@ def comparable(fact: Fact, found: Sequence[Candidate]) -> list[Candidate]:
     """
     if len(fact.entries) > 1:
         return list(found)
-    return [one for one in found if judge(fact.summary, one.entry.summary, 1.0) is not Verdict.OTHER]
+    judged = judging(fact.summary)
+    return [one for one in found if judged(one.entry.summary, 1.0) is not Verdict.OTHER]
 
 
 def decide(
@@ -176,8 +178,9 @@ def _told_whole(fact: Fact, neighbours: Sequence[Neighbour]) -> Candidate | None
 
 def _closest(fact: Fact, neighbours: Sequence[Neighbour], folder: Folder) -> tuple[Verdict, Candidate | None]:
     """The entry that matters most for the fact: one that says it, else one that it changes."""
+    judged_beside = judging(fact.summary)
     judged = [
-        (judge(fact.summary, one.candidate.entry.summary, one.cosine), one)
+        (judged_beside(one.candidate.entry.summary, one.cosine), one)
         for one in neighbours
         if not one.candidate.topic.superseded_by
     ]
@@ -247,8 +250,15 @@ def _superseding(fact: Fact, other: Candidate, folder: Folder, *, now: float) ->
         "superseded_by": topic.path,
         "superseded_on": f"{day:%Y-%m-%d}",
     }
-    old = Change(folder, path, "", _topic(fields, [other.entry]), mtime_ns=int(topic.mtime * 1e9))
     new = _replaced(fact, other, folder, {"origin": fact.origin.value, "supersedes": path})
+    old = Change(
+        folder,
+        path,
+        "",
+        _topic(fields, [other.entry]),
+        mtime_ns=int(topic.mtime * 1e9),
+        mode=stat.S_IMODE((folder.root / topic.path).stat().st_mode),
+    )
     items = (Item(other.id, fact.summary), Item(_id(folder, path), other.entry.summary))
     return Decision(Outcome.SUPERSEDED, other.id, other, Plan("remember", (old, new), items))
 

@@ -26,12 +26,12 @@ from recall.memory.tracing import Tracer
 from recall.store import disk
 from recall.store.applying import apply, make_trash, writing
 from recall.store.editing import Source
-from recall.store.journal import TRASH, has_pending
+from recall.store.journal import PURGING, TRASH, has_pending
 from recall.store.locks import exclusive
 from recall.store.plan import Change, Folder, Item, Plan, Run, digest, joined, read_bytes
 from recall.store.tombstones import Tombstones
 from recall.store.topics import MemoryType, Scope, Topic, entry_lines
-from recall.store.trash import Kept, expire, kept, purge, restoring
+from recall.store.trash import Kept, expire, kept, purge, restoring, unpurged
 from recall.store.upkeep import bring_in_step
 
 logger = logging.getLogger(__name__)
@@ -89,6 +89,9 @@ class Writer:
                 try:
                     with writing(folder, upkeep=bring_in_step, timeout_s=_AT_ONCE_S):
                         logger.info("a change that was stopped half-way in %s was ended", folder.root)
+                    for run, paths in unpurged(folder):
+                        self._purge(run.items, {folder: paths}, run.id)
+                    disk.delete(folder.root / TRASH / PURGING)
                 except LockedError:
                     continue  # it is going on
                 except (OSError, RecallError) as error:
@@ -202,6 +205,9 @@ class Writer:
         def carry_out(made: Plan, purges: bool) -> Run:
             for stones in self._tombstones():
                 stones.read()  # what cannot be remembered as forgotten is not forgotten halfway
+            made = replace(made, purges=purges)
+            for folder in {change.folder for change in made.changes} if purges else ():
+                (make_trash(folder.root) / PURGING).touch(mode=0o600)  # whoever comes next is to go on
             for _ in range(_TRIES):
                 try:
                     return self._forgotten(made, self._carry_out(made), purges)
@@ -223,19 +229,29 @@ class Writer:
         return self._purged(plan, run) if purges else run
 
     def _purged(self, plan: Plan, run: Run) -> Run:
-        """Leaves no copy of what went; does all that it can before it says what it cannot."""
-        texts = [item.text for item in plan.items]
-        ids = {item.id for item in plan.items} | {item.id.rpartition(":")[0] for item in plan.items}
-        parts: list[Callable[[], object]] = []
-        for folder in {change.folder for change in plan.changes}:
-            paths = {change.path for change in plan.changes if change.folder == folder and change.after is None}
-            parts.append(partial(purge, folder, texts, paths=paths, runs={run.id}))
-        parts += [partial(_purge_index, index) for index in self._keeper.indexes]
+        gone: dict[Folder, set[str]] = {change.folder: set() for change in plan.changes}
+        for change in plan.changes:
+            gone[change.folder] |= {change.path} if change.after is None else set()
+        self._purge(plan.items, gone, run.id)
+        for folder in gone:
+            disk.delete(folder.root / TRASH / PURGING)
+        return replace(run, notes=(*run.notes, "no copy of it is kept; a file's name may still say what it was about"))
+
+    def _purge(self, items: Sequence[Item], gone: Mapping[Folder, Collection[str]], run: str) -> None:
+        """Leaves no copy of what went; does all that it can before it says what it cannot.
+
+        The record of the run goes last: by it another process can go on.
+        """
+        ids = {item.id for item in items} | {item.id.rpartition(":")[0] for item in items}
+        texts = [item.text for item in items]
+        parts: list[Callable[[], object]] = [partial(_purge_index, index) for index in self._keeper.indexes]
         parts.append(partial(self._tracer.purge, ids))
         failed = [error for part in parts if (error := _failure(part))]
+        if not failed:
+            parts = [partial(purge, folder, texts, paths=paths, runs={run}) for folder, paths in gone.items()]
+            failed = [error for part in parts if (error := _failure(part))]
         if failed:
             raise failed[0]
-        return replace(run, notes=(*run.notes, "no copy of it is kept; a file's name may still say what it was about"))
 
     def edit(self, name: str, text: str, seen: str | None) -> Plan:
         """The plan that gives a topic another text; see `Memory.edit`. Line ends and byte order mark stay."""

@@ -53,7 +53,7 @@ def apply(plan: Plan, *, now: float, upkeep: Upkeep = no_upkeep, timeout_s: floa
         OSError: a folder cannot be written; nothing was done. Where not even what had been done could be taken back,
             the next writer does the rest.
     """
-    run = Run("", plan.kind, now, items=plan.items, undoes=plan.undoes)
+    run = Run("", plan.kind, now, items=plan.items, undoes=plan.undoes, purges=plan.purges)
     by_folder = _by_folder(plan.changes)
     if not by_folder:
         return run

@@ -164,8 +164,7 @@ def replace_exactly(file: Path, before: bytes | None, after: bytes, *, new: Path
 def _put_in_place(temporary: Path, file: Path, before: bytes | None, after: bytes) -> bool:
     try:
         if before is None:
-            disk.link(temporary, file)
-            return True
+            return _put_anew(temporary, file)
         if not _holds(file, (before,)):
             return False
         temporary.chmod(stat.S_IMODE(file.stat().st_mode))
@@ -178,6 +177,18 @@ def _put_in_place(temporary: Path, file: Path, before: bytes | None, after: byte
         return True
     disk.exchange(temporary, file)
     return False
+
+
+def _put_anew(temporary: Path, file: Path) -> bool:
+    try:
+        disk.link(temporary, file)
+    except FileExistsError:
+        return False
+    except OSError:  # no second names here
+        if file.exists():
+            return False
+        disk.rename(temporary, file)
+    return True
 
 
 def _holds(file: Path, contents: Sequence[bytes | None]) -> bool:

@@ -20,6 +20,7 @@ from recall.store.steps import Step
 TRASH: Final = ".trash"
 PENDING: Final = "pending.json"
 RECORD: Final = "run.json"
+PURGING: Final = "purging"
 
 _STEM: Final = 40  # characters of a file's name that its backup keeps, for people
 _VERSION: Final = 1
@@ -143,8 +144,11 @@ class Journal:
         more, notes = upkeep(Aftermath(self.folder, self._done(done), self.place, self.run.time))
         run = replace(self.run, paths=done, skipped=tuple(skipped), notes=tuple(notes))
         record = {**self.described(), "skipped": list(skipped), **more}
-        with suppress(FileExistsError):
-            disk.create(self.place / RECORD, [self._dumped(record)], mode=0o600)
+        if not (self.place / RECORD).exists():  # else a stop came after it, and it knows more
+            draft = self.place / "record"
+            disk.delete(draft)
+            disk.create(draft, [self._dumped(record)], mode=0o600)
+            disk.rename(draft, self.place / RECORD)
         disk.flush_folder(self.place)
         disk.delete(self._trash / PENDING)
         disk.flush_folder(self._trash)
@@ -173,6 +177,7 @@ class Journal:
             "kind": self.run.kind,
             "time": self.run.time,
             "undoes": self.run.undoes,
+            "purges": self.run.purges,
             "items": [{"id": item.id, "text": item.text} for item in self.run.items],
             "changes": [step.described() for step in self.steps],
         }
@@ -225,9 +230,9 @@ def read_journal(folder: Folder, record: Mapping[str, Any]) -> Journal:
     place = confine(name, folder.root / TRASH)
     items = tuple(Item(str(item["id"]), str(item["text"])) for item in record["items"])
     steps = tuple(_step(change, folder, place) for change in record["changes"])
-    return Journal(
-        folder, Run(name, str(record["kind"]), time, items=items, undoes=str(record.get("undoes", ""))), steps
-    )
+    kind, undoes = str(record["kind"]), str(record.get("undoes", ""))
+    run = Run(name, kind, time, items=items, undoes=undoes, purges=record.get("purges") is True)
+    return Journal(folder, run, steps)
 
 
 def is_ours(folder: Folder, record: Mapping[str, Any]) -> bool:
@@ -254,7 +259,7 @@ def _name(told: object) -> str:
 
 
 def has_pending(root: Path) -> bool:
-    """Whether a run in the folder was stopped before its end, or is going on."""
+    """Whether a run or a purge in the folder was stopped before its end, or is going on."""
     with suppress(PermissionError):  # who may not look has none of his own there
-        return (root / TRASH / PENDING).exists()
+        return any((root / TRASH / name).exists() for name in (PENDING, PURGING))
     return False

@@ -93,6 +93,7 @@ class Run:
         notes: what else could not be done, in sentences.
         items: what it was about.
         undoes: id of the run that it undid; "" for none.
+        purges: whether no copy of what it removed is to be kept.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Run:
     notes: tuple[str, ...] = ()
     items: tuple[Item, ...] = ()
     undoes: str = ""
+    purges: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class Plan:
         items: what it is about, for people.
         notes: what the reader should know before it is applied.
         undoes: id of the run that it undoes; "" for none.
+        purges: whether no copy of what it removes is to be kept; `apply` says so.
         is_guess: whether what it is about was chosen by likeness, so that somebody should look before it is done.
     """
 
@@ -123,6 +126,7 @@ class Plan:
     items: tuple[Item, ...] = ()
     notes: tuple[str, ...] = ()
     undoes: str = ""
+    purges: bool = False
     is_guess: bool = False
     _carry_out: "Callable[[Plan, bool], Run] | None" = field(default=None, repr=False, compare=False)
 

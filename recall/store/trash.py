@@ -180,6 +180,15 @@ def _older(folder: Folder, than: float) -> list[Path]:
     return [place for place, time in times.items() if time < than]
 
 
+def unpurged(folder: Folder) -> list[tuple[Run, set[str]]]:
+    """Runs of this user's that were to leave no copy, and still have one, with the paths of the files that went."""
+    return [
+        (journal.run, {step.path for step in journal.steps if not step.after})
+        for _, journal, record in _journals(folder)
+        if journal.run.purges and is_ours(folder, record)
+    ]
+
+
 def purge(
     folder: Folder, texts: Sequence[str], *, paths: Collection[str] = (), runs: Collection[str] = ()
 ) -> list[str]:

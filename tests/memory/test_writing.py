@@ -274,18 +274,34 @@ def test_a_change_that_was_stopped_is_ended_at_the_next_opening(root: Path, real
         assert [topic.id for topic in memory.topics()] == ["a.md"]
 
 
-def _die_in_the_middle(root: Path, config: Config) -> None:
+@pytest.mark.parametrize("at", ["pending.json", "run.json"])
+def test_a_purge_that_was_stopped_is_ended_at_the_next_opening(
+    root: Path, real: Config, write: Write, tmp_path: Path, at: str
+) -> None:
+    write("a.md", "the quokka lives on Rottnest")
+    context = multiprocessing.get_context("spawn")
+    worker = context.Process(target=_die_in_the_middle, args=(root, real, at, True))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 9
+    with Memory.open(root, config=real, background=False) as memory:
+        assert memory.topics() == []
+        assert memory.runs() == []
+    assert holding("quokka", tmp_path) == []
+
+
+def _die_in_the_middle(root: Path, config: Config, at: str = "pending.json", purges: bool = False) -> None:
     from recall.store import disk
     from recall.store.disk import Step
 
     def watch(step: Step, path: Path, _old: Path | None) -> None:
-        if step is Step.RENAME and path.name == "pending.json":
+        if step in {Step.RENAME, Step.CREATE} and path.name == at:
             os._exit(9)
 
     with Memory.open(root, config=config, background=False) as memory:
         plan = memory.delete("a.md")
         disk.watch = watch
-        plan.apply()
+        plan.apply(purge=purges)
 
 
 def test_what_was_removed_long_ago_goes_with_the_next_change(root: Path, real: Config, write: Write) -> None:

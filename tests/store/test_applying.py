@@ -289,7 +289,7 @@ def _is_whole(root: Path, step: str) -> None:
         pass  # the next writer ends what was begun
     assert state(root) in (BEFORE, AFTER), f"neither before nor after: {step}"
     assert not has_pending(root)
-    if state(root) == AFTER and kept(Folder(root)):
+    if state(root) == AFTER:
         last = kept(Folder(root))[0].run
         apply(restoring([Folder(root)], last.id), now=NOW + 9)
         assert state(root) == BEFORE, f"cannot be undone after: {step}"

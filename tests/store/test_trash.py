@@ -368,7 +368,7 @@ def test_a_disk_that_is_full_at_the_very_end_leaves_a_change_that_the_next_one_r
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def watch(step: Step, path: Path, _old: Path | None) -> None:
-        if step is Step.CREATE and path.name == "run.json":
+        if step is Step.CREATE and path.name == "record":
             raise OSError(28, "the disk is full")
 
     monkeypatch.setattr(disk, "watch", watch)
