@@ -1,7 +1,7 @@
 """What it costs to change a memory: one fact remembered, one forgotten, and that undone.
 
 Compared with the least that a careful host does for the same: the file of the fact and MEMORY.md written beside and put
-in place, each flushed. Both work on a copy of the generated notes, with the real model.
+in place, each flushed. On a copy of the generated notes that is indexed, with vectors of the stand-in.
 """
 
 import os
@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from bench.encoders import Standin
 from bench.runner import Figure, arguments, compared, record, timed
 from bench.workspace import Workspace, notes, workbench
 from recall import Memory, Run
@@ -35,7 +36,8 @@ def changes(space: Workspace, repeats: int) -> list[Figure]:
         copy = replace(space, root=Path(name) / "memory", cache=Path(name) / "cache")
         shutil.copytree(space.root, copy.root)
         (plain := Path(name) / "plain").mkdir()
-        with copy.open(config=copy.config(encoder__threads=1)) as memory:
+        with copy.open(Standin()) as memory:
+            memory.reindex()
             memory.remember("A first fact, so that the index and MEMORY.md are there", type="project")
             shutil.copy(copy.root / "MEMORY.md", plain / "MEMORY.md")
             rounds = [_round(memory, plain, number) for number in range(repeats + 1)][1:]
