@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # most answers are not explained
 # How long the considered answer of a prefetch waits for the first words of a new memory.
 _FIRST_WORDS_S: Final = 4.0
 _LOOKS: Final = 3
+# Up to so many topics the quick answer ranks as the considered one does.
+_RANKED_TOPICS: Final = 50_000
 _NOT_LOOKED: Final = "the folder takes long to look at: what changed since the last look is read after this answer"
 _GLANCED: Final = "the folder takes long to look at: files that were edited in place are read after this answer"
 
@@ -109,13 +111,15 @@ class Answers:
         """The fast search of a prefetch: words alone, from what is indexed."""
         snapshots = self._keeper.snapshots(patience_s=self._settings.budget_ms / 1000)
         start = time.perf_counter()
-        # Beside the hybrid search the quick one judges as it does, by words alone; without a model it is the founding
-        # scorer.
-        if encoder := self._model.encoder:
-            hybrid = Hybrid(self._model.products, self._floor, encoder.fingerprint)
-            found = hybrid.search(snapshots, bounded(query), None, self._settings.k, wanted=wanted)
+        # Beside the hybrid search the quick one judges as it does, by words alone; in a memory so large that this takes
+        # more than its time, and without a model, it is the founding scorer.
+        cut, k, encoder = bounded(query), self._settings.k, self._model.encoder
+        if encoder and sum(map(len, snapshots)) <= _RANKED_TOPICS:
+            found = Hybrid(self._model.products, self._floor, encoder.fingerprint).search(
+                snapshots, cut, None, k, wanted=wanted
+            )
             return self._finished(query, found, Strategy.HYBRID, self._coverage(snapshots), start)
-        found = search_heuristic(snapshots, bounded(query), self._settings.k, wanted=wanted)
+        found = search_heuristic(snapshots, cut, k, wanted=wanted, floor=self._floor if encoder else 0.0)
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
 
     def considered(self, query: str, wanted: Filter) -> Recall:
