@@ -39,8 +39,6 @@ logger = logging.getLogger(__name__)
 _NOTHING: Final = Plan("delete", ())
 
 _TRIES: Final = 20  # others that write at the same moment are few
-_NEIGHBOURS: Final = 8  # topics that may say the same as a new fact
-_ENTRIES: Final = 64  # of them that are compared with it
 _REMEMBER_WAIT_S: Final = 60.0
 _AT_ONCE_S: Final = 0.0
 _DAY_S: Final = 86_400.0

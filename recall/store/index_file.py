@@ -19,16 +19,16 @@ from recall.store import disk
 from recall.store.capacity import INDEX_NAME
 from recall.store.files import atomic_write, encoded, read_text, replace_exactly
 from recall.store.index_curated import Put as Put  # noqa: PLC0414 - part of this module's surface, as all of these
-from recall.store.index_curated import curated as curated  # noqa: PLC0414
-from recall.store.index_lines import index_line as index_line  # noqa: PLC0414
-from recall.store.index_links import IndexEntry as IndexEntry  # noqa: PLC0414
-from recall.store.index_links import entries as entries  # noqa: PLC0414
-from recall.store.index_made import build_missing as build_missing  # noqa: PLC0414
-from recall.store.index_made import generated as generated  # noqa: PLC0414
+from recall.store.index_curated import curated as curated  # noqa: PLC0414 - part of this module's surface
+from recall.store.index_lines import index_line as index_line  # noqa: PLC0414 - part of this module's surface
+from recall.store.index_links import IndexEntry as IndexEntry  # noqa: PLC0414 - part of this module's surface
+from recall.store.index_links import entries as entries  # noqa: PLC0414 - part of this module's surface
+from recall.store.index_made import build_missing as build_missing  # noqa: PLC0414 - part of this module's surface
+from recall.store.index_made import generated as generated  # noqa: PLC0414 - part of this module's surface
 from recall.store.index_view import MAX_BYTES
-from recall.store.index_view import IndexView as IndexView  # noqa: PLC0414
-from recall.store.index_view import load_index as load_index  # noqa: PLC0414
-from recall.store.index_view import truncate as truncate  # noqa: PLC0414
+from recall.store.index_view import IndexView as IndexView  # noqa: PLC0414 - part of this module's surface
+from recall.store.index_view import load_index as load_index  # noqa: PLC0414 - part of this module's surface
+from recall.store.index_view import truncate as truncate  # noqa: PLC0414 - part of this module's surface
 from recall.store.projects import real_path
 
 
