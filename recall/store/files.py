@@ -173,6 +173,7 @@ def _put_in_place(temporary: Path, file: Path, before: bytes | None, after: byte
             return True
     except (FileExistsError, FileNotFoundError):
         return False
+    disk.flush_folder(file.parent)  # who had opened the old one is given the time to write
     if _holds(temporary, (before,)):
         return True
     disk.exchange(temporary, file)

@@ -347,7 +347,7 @@ def test_two_processes_that_remember_forget_and_edit_lose_no_line(root: Path, re
     (root / "outside.md").write_text(f"---\nname: outside\n---\n\n{entries}\n", encoding="utf-8")
     (root / "MEMORY.md").write_text("# Index\n", encoding="utf-8")
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_work, args=(root, config, name)) for name in "ab"]
+    workers = [context.Process(target=_work, args=(root, config, name, _EACH)) for name in "ab"]
     stop = threading.Event()
     written: list[int] = []
     editor = threading.Thread(target=_edit_outside, args=(root, stop, written))
@@ -381,9 +381,9 @@ def _word(name: str, number: int) -> str:
     return f"q{name}x{number:03}z"
 
 
-def _work(root: Path, config: Config, name: str) -> None:
+def _work(root: Path, config: Config, name: str, count: int) -> None:
     with Memory.open(root, config=config, background=False) as memory:
-        for number in range(_EACH):
+        for number in range(count):
             done: Remembered = memory.remember(f"{name}{number} is kept {_word(name, number)}", type="project")
             assert done.outcome is Outcome.CREATED, done
             if number % 4 == 0:
