@@ -16,6 +16,7 @@ from recall.index.findings import Finding, Kind
 from recall.index.folder import CATALOG_FILE
 from recall.index.inventory import Inventory, StoredText
 from recall.index.postings import Document, Segment
+from recall.index.sets import distinct, is_among
 from recall.index.vectors import is_unit
 from recall.text.chunks import chunk_topic
 
@@ -51,17 +52,17 @@ def vector_file(inventory: Inventory, rows: Vectors) -> Findings:
 def chunks(inventory: Inventory, rows: Vectors) -> Findings:
     """Whether every topic has the chunks that it is said to have, and every chunk a sound vector."""
     docs, places = inventory.chunks[:, 0], inventory.chunks[:, 2]
-    known = np.isin(docs, np.fromiter(inventory.paths, np.int64, len(inventory.paths)))
+    known = is_among(docs, np.fromiter(inventory.paths, np.int64, len(inventory.paths)))
     if not known.all():
-        stray = f"{_many(int((~known).sum()), 'chunk')} of {_many(len(np.unique(docs[~known])), 'topic')}"
+        stray = f"{_many(int((~known).sum()), 'chunk')} of {_many(len(distinct(docs[~known])), 'topic')}"
         yield Finding(Kind.STRAY, CATALOG_FILE, f"still holds {stray} that are gone")
     there = (places >= 0) & (places < len(rows))
-    misplaced = np.unique(docs[known & ~(there & np.isin(places, inventory.rows))])
+    misplaced = distinct(docs[known & ~(there & is_among(places, inventory.rows))])
     for path in _paths(inventory, misplaced):
         yield Finding(Kind.MISPLACED, path, "one of its chunks points at a vector that is not there")
     sound = there.copy()
     sound[there] = _sound(rows, places[there])
-    for path in _paths(inventory, np.unique(docs[known & there & ~sound])):
+    for path in _paths(inventory, distinct(docs[known & there & ~sound])):
         yield Finding(Kind.VECTOR, path, "one of its vectors is damaged: it is not of unit length")
     yield from _numbering(inventory)
 
@@ -74,7 +75,9 @@ def _sound(rows: Vectors, places: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def _numbering(inventory: Inventory) -> Findings:
     """Whether the chunks of each topic are numbered from 0 without a gap."""
-    docs, starts, sizes = np.unique(inventory.chunks[:, 0], return_index=True, return_counts=True)
+    docs, starts, sizes = np.unique(  # noqa: TID251 - it sorts where places are wanted
+        inventory.chunks[:, 0], return_index=True, return_counts=True
+    )
     first, last = inventory.chunks[starts, 1], inventory.chunks[starts + sizes - 1, 1]
     whole = {doc: bool(fine) for doc, fine in zip(docs.tolist(), (first == 0) & (last == sizes - 1), strict=True)}
     for doc, path in inventory.paths.items():

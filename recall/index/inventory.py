@@ -19,6 +19,7 @@ from recall.errors import IndexFormatError
 from recall.index.catalog import EMBEDDED
 from recall.index.folder import CATALOG_FILE, OPEN_LOCK
 from recall.index.known import Known
+from recall.index.sets import distinct
 from recall.store.locks import exclusive
 from recall.store.topics import MemoryType
 
@@ -96,7 +97,7 @@ class Inventory:
     @cached_property
     def used(self) -> NDArray[np.int64]:
         """Rows that chunks use, rising, each once."""
-        return np.unique(self.chunks[:, 2])
+        return distinct(self.chunks[:, 2])
 
     @property
     def embedded(self) -> int:

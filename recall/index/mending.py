@@ -15,6 +15,7 @@ from recall.index.catalog import NEXT, REMEMBERED, Catalog, advance
 from recall.index.embed import compact_vectors, delete_old_vectors, keep_vectors, stored_vectors
 from recall.index.findings import Finding, Kind
 from recall.index.postings import Document, Segment
+from recall.index.sets import distinct, without
 from recall.index.sync import segment_file, tidy_segments
 from recall.index.vectors import is_unit
 
@@ -142,12 +143,12 @@ def keep_sound_vectors(catalog: Catalog) -> None:
     """Leaves nothing but sound vectors; topics that lose one are to get it again."""
     rows = stored_vectors(catalog, catalog.meta())
     used = _rows(catalog, "SELECT DISTINCT vector FROM chunks ORDER BY vector")
-    wanted = np.union1d(used, _rows(catalog, "SELECT row FROM vectors"))
+    wanted = distinct(np.concatenate((used, _rows(catalog, "SELECT row FROM vectors"))))
     there = wanted[(wanted >= 0) & (wanted < len(rows))]
     parts = [is_unit(rows[there[at : at + _BLOCK]]) for at in range(0, len(there), _BLOCK)]
     sound = there[np.concatenate(parts)] if parts else there
     owners = "SELECT path FROM topics JOIN chunks ON chunks.doc = topics.doc WHERE vector = ?"
-    lost = np.setdiff1d(used, sound).tolist()
+    lost = without(used, sound).tolist()
     requeue(catalog, [path for row in lost for (path,) in catalog.read(owners, (row,))])
     drop_stray_chunks(catalog)
     keep_vectors(catalog, sound.tolist())

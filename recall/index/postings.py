@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
 from recall.index.bundle import open_bundle, write_bundle
+from recall.index.sets import distinct, is_among
 from recall.store.topics import PLACEHOLDER
 from recall.text.tokens import terms
 
@@ -173,7 +174,7 @@ class Segment:
         fields: NDArray[Any],
     ) -> Self:
         """Sorts the vocabulary and groups the postings by term."""
-        used = np.unique(owner)
+        used = distinct(owner)
         encoded = [vocabulary[number].encode("utf-8", "surrogatepass") for number in used]
         order = sorted(range(len(encoded)), key=encoded.__getitem__)
         rank = np.zeros(len(vocabulary), np.int64)
@@ -246,7 +247,7 @@ class Segment:
         rarest = places[np.argsort(starts[places + 1] - starts[places])[:2]]
         found, *others = (owners[starts[at] : starts[at + 1]] for at in rarest)
         if others and len(found) > _FEW:
-            found = np.intersect1d(found, others[0], assume_unique=True)
+            found = found[is_among(found, others[0])]
         return found if len(part) == _GRAM else self._with(found, part.encode("utf-8", "surrogatepass"))
 
     def _with(self, numbers: NDArray[np.int32], part: bytes) -> NDArray[np.int32]:
@@ -258,7 +259,7 @@ class Segment:
         for offset in range(1, len(part)):
             at = at[text[at + offset] == part[offset]]
         owners = np.searchsorted(ends, at, "right")
-        return numbers[np.unique(owners[at + len(part) <= ends[owners]])]
+        return numbers[distinct(owners[at + len(part) <= ends[owners]])]
 
     def holding(self, token: str) -> tuple[Slots, NDArray[np.uint8]]:
         """Slots of the documents in whose title, description or head a query token stands, and in which of the fields.
@@ -366,5 +367,5 @@ def _gram_table(vocabulary: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[n
     first = np.ones(len(codes), np.bool_)
     first[1:] = (codes[1:] != codes[:-1]) | (owners[1:] != owners[:-1])  # a term may hold one twice
     codes, owners = codes[first], owners[first]
-    grams, starts = np.unique(codes, return_index=True)
+    grams, starts = np.unique(codes, return_index=True)  # noqa: TID251 - it sorts where places are wanted
     return grams, np.append(starts, len(codes)).astype(np.int64), owners

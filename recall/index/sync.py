@@ -19,6 +19,7 @@ from recall.index.bundle import open_bundle
 from recall.index.catalog import Catalog, Record, advance, drop_paths, move_record, put_record, set_meta
 from recall.index.known import UNSETTLED, Known, file_digest
 from recall.index.postings import Document, Segment
+from recall.index.sets import is_among
 from recall.store.files import read_text
 from recall.store.frontmatter import parse
 from recall.store.look import Difference, Look
@@ -418,7 +419,7 @@ def tidy_segments(catalog: Catalog, *, alive: int | None = None) -> None:
     victims = segments[: worth_merging([len(segment.docs) for segment in segments], alive=alive)]
     if victims:
         living = catalog.living(np.concatenate([segment.docs for segment in victims]).tolist())
-        merged = Segment.merge([(segment, np.isin(segment.docs, living)) for segment in victims])
+        merged = Segment.merge([(segment, is_among(segment.docs, np.array(living, np.int64))) for segment in victims])
         fresh = uuid.uuid4().hex
         merged.write(segment_file(catalog, fresh))
         with catalog.transaction() as write:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recall.index.catalog import EMBEDDED
+from recall.index.sets import distinct, without
 from recall.store.topics import MemoryType
 
 TYPES: Final[tuple[MemoryType | None, ...]] = (None, *MemoryType)
@@ -146,7 +147,7 @@ class Table:
             behind the last, for what was -1 before (`follow`).
         """
         known = places_of(self.docs, fresh.docs)
-        dead = np.unique(np.concatenate([places_of(self.docs, gone), known]))
+        dead = distinct(np.concatenate([places_of(self.docs, gone), known]))
         dead, at = dead[dead >= 0], np.searchsorted(self.docs, fresh.docs)
         topics = _merged(len(self.docs), dead, at)
         chunks = _Pieces(*(_bordered(borders, fresh.chunk_owner, self.chunk_owner) for borders in topics))
@@ -171,8 +172,8 @@ def _merged(count: int, dead: Numbers, at: Numbers) -> _Pieces:
         dead: places of those that went or are among the fresh ones, rising.
         at: for each fresh topic the place of the old one that it comes before, rising.
     """
-    starts = np.setdiff1d(np.concatenate([[0], dead + 1, at]), np.append(dead, count))
-    stops = np.unique(np.concatenate([dead, at, [count]]))
+    starts = without(np.concatenate([[0], dead + 1, at]), np.append(dead, count))
+    stops = distinct(np.concatenate([dead, at, [count]]))
     before = np.searchsorted(at, starts, "right")
     pieces = _Pieces(*np.zeros((2, 2 * len(starts) + 1), np.int64))
     pieces.starts[1::2], pieces.stops[1::2] = starts, stops[np.searchsorted(stops, starts, "right")]

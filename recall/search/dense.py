@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from recall.index.base import Products, Vector
 from recall.index.flat import best_rows
+from recall.index.sets import distinct
 from recall.index.snapshot import Snapshot
 from recall.search.scored import Usual
 
@@ -60,7 +61,7 @@ def near_topics(
     if snapshot.tier is None:
         return _all_cosines(snapshot, vector, products)
     likely = _likely(snapshot, vector, k, allowed=allowed, products=products)
-    return cosines(snapshot, vector, np.union1d(likely, others))
+    return cosines(snapshot, vector, distinct(np.concatenate((likely, others))))
 
 
 def _all_cosines(snapshot: Snapshot, vector: Vector, products: Products) -> Near:
@@ -95,7 +96,7 @@ def usual(snapshot: Snapshot, vector: Vector, near: Near) -> Usual:
     """
     topics = len(snapshot.first_chunks)
     if len(near.positions) < topics:
-        near = cosines(snapshot, vector, np.unique(np.linspace(0, len(snapshot) - 1, _SAMPLE).astype(np.int64)))
+        near = cosines(snapshot, vector, distinct(np.linspace(0, len(snapshot) - 1, _SAMPLE).astype(np.int64)))
     found = near.cosines[~np.isnan(near.cosines)]
     return Usual(float(found.mean(dtype=np.float64)) * topics, topics) if len(found) else Usual()
 
@@ -112,7 +113,7 @@ def _likely(
         )
         is_likely = np.zeros(len(snapshot.rows), np.bool_)
         is_likely[rows] = True
-        owners = np.unique(snapshot.chunk_owner[is_likely[snapshot.chunk_row]])
+        owners = distinct(snapshot.chunk_owner[is_likely[snapshot.chunk_row]])
         if np.count_nonzero(allowed[owners]) >= k or depth >= len(snapshot.rows):
             return owners
         depth *= _DEEPER

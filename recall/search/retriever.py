@@ -144,7 +144,7 @@ def allowed_mask(snapshot: Snapshot, wanted: Filter) -> NDArray[np.bool_]:
     if wanted.scopes and snapshot.scope not in wanted.scopes:
         return np.zeros(len(snapshot), np.bool_)
     if wanted.types:
-        allowed = np.isin(snapshot.types, [code for code, kind in enumerate(TYPES) if kind in wanted.types])
+        allowed = np.array([kind in wanted.types for kind in TYPES])[snapshot.types]
     else:
         allowed = np.ones(len(snapshot), np.bool_)
     allowed[[at for name in wanted.exclude if (at := snapshot.position_of(name)) is not None]] = False
