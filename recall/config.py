@@ -1,7 +1,8 @@
 """Settings: one frozen record a section, each value with its unit in the name, merged from visible sources.
 
 Order, later wins: defaults, project file (only keys that can do no harm, because it comes from the opened repository),
-environment, user file, arguments (DESIGN section 4.6).
+environment, user file, arguments (DESIGN section 4.6). A named tuple is made ten times as quickly as a dataclass, and
+every hook and command makes these before it can answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,13 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, isfinite, isnan
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
 
 from recall.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchConfig:
+class SearchConfig(NamedTuple):
     """How a query is answered.
 
     Attributes:
@@ -35,8 +35,7 @@ class SearchConfig:
     prompt_tokens: int = 4000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexConfig:
+class IndexConfig(NamedTuple):
     """What is indexed, and where derived data lies.
 
     Attributes:
@@ -56,8 +55,7 @@ class IndexConfig:
     workers: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderConfig:
+class EncoderConfig(NamedTuple):
     """What turns text into vectors.
 
     Attributes:
@@ -70,8 +68,7 @@ class EncoderConfig:
     threads: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutConfig:
+class LayoutConfig(NamedTuple):
     """Where memories lie.
 
     Attributes:
@@ -83,8 +80,7 @@ class LayoutConfig:
     worktrees: Literal["", "shared", "separate"] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracesConfig:
+class TracesConfig(NamedTuple):
     """What is noted of recalls, for what is learnt from them later.
 
     Attributes:
@@ -96,8 +92,7 @@ class TracesConfig:
     max_bytes: int = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexFileConfig:
+class IndexFileConfig(NamedTuple):
     """What becomes of MEMORY.md when memories change.
 
     Attributes:
@@ -108,8 +103,7 @@ class IndexFileConfig:
     mode: Literal["", "generated", "curated", "off"] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrashConfig:
+class TrashConfig(NamedTuple):
     """What becomes of removed memories.
 
     Attributes:
@@ -123,13 +117,13 @@ class TrashConfig:
 class Config:
     """All settings."""
 
-    search: SearchConfig = SearchConfig()
-    index: IndexConfig = IndexConfig()
-    encoder: EncoderConfig = EncoderConfig()
-    layout: LayoutConfig = LayoutConfig()
-    traces: TracesConfig = TracesConfig()
-    index_file: IndexFileConfig = IndexFileConfig()
-    trash: TrashConfig = TrashConfig()
+    search: SearchConfig = SearchConfig()  # noqa: RUF009 - a frozen record
+    index: IndexConfig = IndexConfig()  # noqa: RUF009 - a frozen record
+    encoder: EncoderConfig = EncoderConfig()  # noqa: RUF009 - a frozen record
+    layout: LayoutConfig = LayoutConfig()  # noqa: RUF009 - a frozen record
+    traces: TracesConfig = TracesConfig()  # noqa: RUF009 - a frozen record
+    index_file: IndexFileConfig = IndexFileConfig()  # noqa: RUF009 - a frozen record
+    trash: TrashConfig = TrashConfig()  # noqa: RUF009 - a frozen record
 
 
 SBERT: Final = "sbert:"
@@ -281,7 +275,7 @@ def _merge(config: Config, values: Flat, *, source: str) -> Config:
             checked = _CHECKS[key](value)
         except ValueError as error:
             raise ConfigError(str(error), source=source, key=key) from error
-        changed: dict[str, Any] = {section: replace(getattr(config, section), **{name: checked})}
+        changed: dict[str, Any] = {section: getattr(config, section)._replace(**{name: checked})}
         config = replace(config, **changed)
     return config
 

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -19,7 +19,7 @@ CLI = (DOCS / "cli.md").read_text(encoding="utf-8")
 
 SECTIONS = {part.partition("\n")[0].strip(): part.partition("\n")[2] for part in CLI.split("\n## ")}
 COMMON = "Common options"
-COMMANDS = sorted(cli.commands)
+COMMANDS = cli.list_commands(click.Context(cli))
 CHANGING = ["remember", "forget", "delete", "edit", "restore"]
 ON_A_MEMORY = ["search", "prefetch", "reindex", "status", "doctor", "where", "show", "list", "check", *CHANGING]
 SAME_FORM = {"delete": "forget", "edit": "forget"}  # whose JSON is described with another command
@@ -36,6 +36,12 @@ def documented_options(section: str, heading: str = "option") -> set[str]:
     return {option for cell in rows(section, heading) for option in re.findall(r"`(-[-\w]+)", cell)}
 
 
+def command_of(name: str) -> click.Command:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return command
+
+
 def options_of(command: click.Command) -> set[str]:
     return {name for parameter in command.params if isinstance(parameter, click.Option) for name in parameter.opts}
 
@@ -47,7 +53,7 @@ def test_every_command_has_its_section_and_every_section_its_command() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_documented_and_every_documented_option_exists(name: str) -> None:
     common = documented_options(COMMON) if name in ON_A_MEMORY else set()
-    assert documented_options(name) | common == options_of(cli.commands[name])
+    assert documented_options(name) | common == options_of(command_of(name))
 
 
 def test_the_options_of_recall_itself_are_documented() -> None:
@@ -57,13 +63,13 @@ def test_the_options_of_recall_itself_are_documented() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_arguments_of_a_command_are_in_its_usage(name: str) -> None:
-    metavars = [parameter.metavar or (parameter.name or "").upper() for parameter in cli.commands[name].params
+    metavars = [parameter.metavar or (parameter.name or "").upper() for parameter in command_of(name).params
                 if isinstance(parameter, click.Argument)]  # fmt: skip
     assert f"`{' '.join(['recall', name, *metavars])}`" in SECTIONS[name]
 
 
 def test_commands_on_a_memory_are_those_with_the_common_options() -> None:
-    with_root = sorted(name for name, command in cli.commands.items() if {"--root", "--set"} <= options_of(command))
+    with_root = sorted(name for name in COMMANDS if {"--root", "--set"} <= options_of(command_of(name)))
     assert with_root == sorted(ON_A_MEMORY)
 
 
@@ -168,8 +174,8 @@ def test_the_examples_of_entries_and_of_what_can_be_restored_have_the_form_that_
 
 
 def config_keys() -> set[str]:
-    sections: Mapping[str, Mapping[str, object]] = msgspec.to_builtins(Config())
-    return {f"{section}.{key}" for section, keys in sections.items() for key in keys}
+    config = Config()
+    return {f"{section.name}.{key}" for section in fields(config) for key in getattr(config, section.name)._fields}
 
 
 def test_every_setting_is_documented_and_every_documented_setting_exists() -> None:

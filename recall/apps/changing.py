@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -182,4 +182,6 @@ def _agreed(purge: bool) -> bool:
     return click.confirm("Do it, and keep no copy?" if purge else "Do it?", err=True)
 
 
-COMMANDS: Final = (remember, forget, delete, edit, restore)
+COMMANDS: Final[Mapping[str, click.Command]] = {
+    command.name: command for command in (remember, forget, delete, edit, restore) if command.name
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -172,3 +172,6 @@ def _finding(finding: Finding) -> Payload:
         "message": finding.message,
         "fix": finding.fix or None,
     }
+
+
+COMMANDS: Final[Mapping[str, click.Command]] = {"check": check_command}

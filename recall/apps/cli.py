@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from recall import __version__
-from recall.apps import changing
-from recall.apps.check import check_command
 from recall.apps.console import Commands, emit, progress, quiet, show
 from recall.apps.options import (
     FOLDER,
@@ -38,7 +36,11 @@ if TYPE_CHECKING:  # each command loads what it needs, so that help comes at onc
     from recall.store.traces import Origin
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+_CHANGING: Final = ("remember", "forget", "delete", "edit", "restore")
+_ELSEWHERE: Final = {"check": "recall.apps.check", **dict.fromkeys(_CHANGING, "recall.apps.changing")}
+
+
+@click.group(cls=Commands, elsewhere=_ELSEWHERE, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="recall")
 @click.option("--verbose", is_flag=True, help="Log to stderr what goes on inside.")
 def cli(verbose: bool) -> None:
@@ -47,10 +49,6 @@ def cli(verbose: bool) -> None:
         import logging
 
         logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-
-
-for command in changing.COMMANDS:
-    cli.add_command(command)
 
 
 @cli.command()
@@ -377,11 +375,8 @@ def hook(event: str, no_start: bool, **given: str | float | None) -> None:
     hooks.main([event, *words, *(["--no-start"] if no_start else [])])
 
 
-cli.add_command(check_command, "check")
-
-
 def main() -> None:
-    """The console script."""
+    """Runs the command that the process was started with, and ends the process."""
     atexit.register(gc.freeze)  # or the end of the process would look through all that goes with it anyway
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

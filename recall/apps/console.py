@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -26,7 +27,27 @@ JSON_WANTED = "recall.json"
 
 
 class Commands(click.Group):
-    """Turns what the library raises on purpose, and what the system says, into one line and exit code 1."""
+    """Turns what the library raises on purpose, and what the system says, into one line and exit code 1.
+
+    Args:
+        elsewhere: modules of commands that are loaded when they are wanted, by the command's name; each holds its
+            commands in COMMANDS.
+    """
+
+    def __init__(self, *args: Any, elsewhere: Mapping[str, str], **own: Any) -> None:
+        super().__init__(*args, **own)
+        self._elsewhere = elsewhere
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands."""
+        return sorted({*super().list_commands(ctx), *self._elsewhere})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name in self._elsewhere:
+            command: click.Command = import_module(self._elsewhere[cmd_name]).COMMANDS[cmd_name]
+            return command
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""

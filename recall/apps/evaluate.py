@@ -94,11 +94,11 @@ class Way:
         """The settings to open memories with."""
         search, encoder = config.search, config.encoder
         if self.ranking is Ranking.HEURISTIC:
-            encoder = replace(encoder, model="off")
+            encoder = encoder._replace(model="off")
         if self.is_partial or not self.with_floor:
-            search = replace(search, floor=NO_FLOOR)
+            search = search._replace(floor=NO_FLOOR)
         if not self.delivered:  # nobody reads the prompt
-            search = replace(search, prompt_tokens=1)
+            search = search._replace(prompt_tokens=1)
         return replace(config, search=search, encoder=encoder)
 
 

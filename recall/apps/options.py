@@ -64,7 +64,7 @@ class Opening(NamedTuple):
             return found
         chosen = replace(found.chosen, user_root=self.user_root)
         candidates = (chosen if place is found.chosen else place for place in found.candidates)
-        return replace(found, chosen=chosen, candidates=tuple(candidates))
+        return found._replace(chosen=chosen, candidates=tuple(candidates))
 
     def place(self, config: Config) -> Place:
         """Where the memory lies; folders that were named have to be there."""

@@ -183,7 +183,7 @@ def _watching(config: Config) -> Config:
     """The settings, with changes watched where that is possible and nobody said otherwise."""
     if config.index.watch is not None or not is_installed():
         return config
-    return replace(config, index=replace(config.index, watch=True))
+    return replace(config, index=config.index._replace(watch=True))
 
 
 def _encoder(config: EncoderConfig) -> Encoder | None:

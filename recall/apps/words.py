@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recall.errors import IndexFormatError
 from recall.index.catalog import EMBEDDED, Catalog
@@ -39,8 +38,7 @@ _FLOORS = {"off": 0.0, "hashing": 0.25}
 _TRACE_WAIT_S = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What words alone found.
 
     Attributes:

@@ -5,9 +5,9 @@ another name in the same sentence is as near as the same fact in other words (do
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from recall.search.phrases import runs
 from recall.search.types import Hit
@@ -34,8 +34,10 @@ _ORDERING_WORDS: Final = "after before from instead not over rather than to 从 
 _ORDERING: Final = frozenset(_ORDERING_WORDS.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Apart(NamedTuple):
     """Hits with the repetitions set aside.
 
     Attributes:
@@ -46,13 +48,12 @@ class Apart:
 
     shown: tuple[Hit, ...] = ()
     repeated: tuple[Hit, ...] = ()
-    like: Mapping[str, str] = field(default_factory=dict)
+    like: Mapping[str, str] = _NOTHING
 
 
-@dataclass(frozen=True)
 class _Note:
-    hit: Hit
-    vector: "Vector | None"
+    def __init__(self, hit: Hit, vector: "Vector | None") -> None:
+        self.hit, self.vector = hit, vector
 
     @cached_property
     def words(self) -> tuple[str, ...]:

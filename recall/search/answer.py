@@ -5,8 +5,7 @@ The last steps of every search that is not the founding one; over arrays or over
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from recall.search.alike import Apart, apart
 from recall.search.current import standing_first
@@ -59,8 +58,7 @@ class Memories(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What was asked, and what is known of it.
 
     Attributes:
@@ -83,8 +81,7 @@ class Asked:
         return item.fit(self.usual) >= self.floor - slack
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """Hits of one search.
 
     Attributes:
@@ -156,7 +153,7 @@ def _alone(ranked: Sequence[Place], memories: Memories, asked: Asked) -> list[Pl
     for (number, item), words in zip(ranked, memories.held(ranked), strict=True):
         alone = sum(told[word] for word in words if word not in seen)
         seen.update(words)
-        found.append((number, replace(item, alone=alone) if alone else item))
+        found.append((number, item._replace(alone=alone) if alone else item))
     return found
 
 

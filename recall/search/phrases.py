@@ -5,7 +5,6 @@ Names, turns of phrase, identifiers. The index knows how often a word stands in 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
@@ -46,8 +45,7 @@ def runs(normalised: str) -> list[Run]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Phrases:
+class Phrases(NamedTuple):
     """The phrases of a query.
 
     Attributes:

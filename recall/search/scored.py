@@ -1,7 +1,7 @@
 """A topic with the parts of its score, before its text is read."""
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from recall.search.weights import PHRASE_WEIGHT, fit, fit_by_words
 
@@ -31,8 +31,7 @@ class Usual:
         return (self.total + _UNRELATED * _SUPPOSED) / (self.topics + _SUPPOSED)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Scored:
+class Scored(NamedTuple):
     """One topic of one memory with its parts.
 
     Attributes:
@@ -57,7 +56,7 @@ class Scored:
 
     def holding(self, phrases: float) -> "Scored":
         """The same once its text has been looked at."""
-        return replace(self, score=self.score + PHRASE_WEIGHT * phrases, phrases=phrases)
+        return self._replace(score=self.score + PHRASE_WEIGHT * phrases, phrases=phrases)
 
     def fit(self, usual: Usual) -> float:
         """How well it fits the query (search.weights)."""

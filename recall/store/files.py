@@ -5,7 +5,6 @@ Line ends are never translated: what is in the file is in the text, and the othe
 
 import codecs
 import os
-import secrets
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -107,7 +106,7 @@ def atomic_write(file: Path, text: str) -> None:
     target = Path(os.path.realpath(file))
     data = encoded(text, file)
     mode = _mode(target)
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
     disk.create(temporary, [data], mode=0o666 if mode is None else 0o600)
     try:
         if mode is not None:
@@ -148,7 +147,7 @@ def replace_exactly(file: Path, before: bytes | None, after: bytes, *, new: Path
     Raises:
         OSError: the folder is missing or not writable, or the disk is full; the old file is then untouched.
     """
-    temporary = new or file.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = new or file.with_name(f".{os.urandom(8).hex()}.tmp")
     if new is None:
         disk.create(temporary, [after], mode=0o666 if before is None else 0o600)
     try:

@@ -10,7 +10,6 @@ Sources: DESIGN section 4.3, deviations V1, wave.md section 4 (dialect), qwen.md
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from recall.text.patterns import pattern
@@ -48,8 +47,7 @@ def js_trim(text: str) -> str:
     return text.strip(JS_SPACE)
 
 
-@dataclass(frozen=True, slots=True)
-class Frontmatter:
+class Frontmatter(NamedTuple):
     """A text split into header and body. `header + body` is the text that was parsed, character for character.
 
     Attributes:

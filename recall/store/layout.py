@@ -1,9 +1,9 @@
 """Finding the memory of a project: every host's folder is looked at, one is chosen, and the choice is explained."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from recall.store import hosts
 from recall.store.places import Finding, Layout, Place, Surroundings, Worktrees, inside, place
@@ -12,8 +12,7 @@ from recall.store.projects import absolute, find_project, real_path
 __all__ = ["Layout", "Located", "Place", "Worktrees", "describe", "locate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(NamedTuple):
     """The memory folder of a project.
 
     Attributes:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from recall.store.scan import SourceFile, is_never_topic, is_plain_name, is_settled
 
@@ -20,8 +20,7 @@ Stamp = tuple[int, int, int, int]
 _COARSEST_NS: Final = 2_000_000_000  # of file systems in use; FAT counts two seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """What one folder held.
 
     Attributes:
@@ -61,8 +60,7 @@ class Look:
         return sum(len(listing.files) for listing in self.listings.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """What changed between two looks.
 
     Attributes:

@@ -55,7 +55,7 @@ def reports() -> Reports:
 
 
 def watching(config: Config, watch: bool | None = True) -> Config:
-    return replace(config, index=replace(config.index, watch=watch))
+    return replace(config, index=config.index._replace(watch=watch))
 
 
 @pytest.fixture

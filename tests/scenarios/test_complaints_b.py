@@ -50,7 +50,7 @@ def told() -> Told:
 @pytest.fixture
 def watched(opened: Open, config: Config, told: Told) -> Callable[[], Memory]:
     """Opens the memory with a watcher."""
-    settings = replace(config, index=replace(config.index, watch=True))
+    settings = replace(config, index=config.index._replace(watch=True))
     return lambda: opened(config=settings, background=True, on_event=told)
 
 

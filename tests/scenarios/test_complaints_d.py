@@ -43,7 +43,7 @@ def test_d23_a_damaged_index_crashes_nothing_and_is_made_anew_from_the_files(
 ) -> None:
     for number in range(50):
         write(f"{number}.md", f"words of animal{number} " * 40)
-    every = replace(config, search=replace(config.search, floor=-1e6))
+    every = replace(config, search=config.search._replace(floor=-1e6))
     memory = opened(config=every)
     memory.reindex()
     asked = " ".join(f"animal{number}" for number in range(50))  # whatever byte is wrong takes part in the answer
