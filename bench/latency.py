@@ -18,6 +18,7 @@ from bench.probe import QUERY
 from bench.runner import REPOSITORY, Figure, arguments, compared, interleaved, record, timed
 from bench.workspace import Workspace, notes, workbench
 from recall import Memory
+from recall.search.types import Filter
 
 _K = 5
 _BARE = "python, sqlite3, json"
@@ -53,6 +54,7 @@ def warm(space: Workspace, asked: int) -> list[Figure]:
             memory._keeper.look = _no_look  # type: ignore[method-assign]  # takes longer than what is measured
         cases: dict[str, Callable[[str], float | None]] = {
             "words": partial(_search, lexical),
+            "quick": lambda query: hybrid._answers.quick(query, Filter()).duration_s,
             "fts5": lambda query: timed(lambda: full_text.search(query, _K)),
             "refined": partial(_search, hybrid),
             "scan": lambda query: timed(lambda: scan.search(query, _K)),
@@ -63,6 +65,7 @@ def warm(space: Workspace, asked: int) -> list[Figure]:
     seconds = {name: values[_WARM_UP:] for name, values in found.items()}
     return [
         compared("words, warm", seconds["words"], against="FTS5", baseline=seconds["fts5"]),
+        compared("quick answer beside a model, warm", seconds["quick"], against="FTS5", baseline=seconds["fts5"]),
         compared("words and meaning, warm", seconds["refined"], against="numpy scan", baseline=seconds["scan"]),
         compared("words and meaning, warm", seconds["refined"], against="encoding alone", baseline=seconds["encoding"]),
     ]

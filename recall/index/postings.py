@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from recall.errors import IndexFormatError
 from recall.index.bundle import open_bundle, write_bundle
+from recall.index.recent import Recent, Slots
 from recall.index.sets import distinct, is_among
 from recall.store.topics import PLACEHOLDER
 from recall.text.tokens import terms
@@ -30,12 +31,9 @@ HEAD_CHARS: Final = 1200
 """Characters of the body that the heuristic scorer sees (founding document 000)."""
 
 _GRAM: Final = 3
-Slots = NDArray[np.int32] | slice
-"""Places of documents in a segment, or a slice of all."""
-
+_HEAD: Final = 8  # bytes of a term that a number of 64 bits holds
 _FEW: Final = 64  # terms that are looked through at once
 _SMALL_TEXT: Final = 1 << 16
-_DEAR: Final = 2000  # places to look at, from which on an answer is remembered
 _SPARSE: Final = 5  # bytes of a slot with its fields, where those that do not hold the token are left out
 _REMEMBERED_LEAST: Final = 1 << 20
 _REMEMBERED_SHARE: Final = 4  # of the bytes of a segment as many may be remembered as one over this
@@ -109,7 +107,6 @@ class Segment:
     docs: NDArray[np.int64]
     lengths: NDArray[np.int32]
     _arrays: dict[str, NDArray[Any]] = field(repr=False)
-    _recent: dict[str, tuple[Slots, NDArray[np.uint8]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(cls, documents: Iterable[Document]) -> Self:
@@ -231,11 +228,17 @@ class Segment:
         """All terms, in byte order."""
         return [self._term(number).decode("utf-8", "surrogatepass") for number in range(self.size)]
 
-    def find(self, term: str) -> int | None:
-        """Number of the term, None when no document has it."""
-        wanted = term.encode("utf-8", "surrogatepass")
-        at = bisect_left(range(self.size), wanted, key=self._term)
-        return at if at < self.size and self._term(at) == wanted else None
+    def find(self, wanted: Iterable[str]) -> dict[int, int]:
+        """Numbers of the terms that documents have, by the place of each among those that are wanted."""
+        encoded = [term.encode("utf-8", "surrogatepass") for term in wanted]
+        heads = np.fromiter((int.from_bytes(term[:_HEAD].ljust(_HEAD, b"\0")) for term in encoded), np.uint64)
+        starts, stops = (np.searchsorted(self._heads, heads, side).tolist() for side in ("left", "right"))
+        found = {}
+        for place, (term, start, stop) in enumerate(zip(encoded, starts, stops, strict=True)):
+            at = bisect_left(range(stop), term, start, key=self._term) if start < stop else stop
+            if at < stop and self._term(at) == term:
+                found[place] = at
+        return found
 
     def containing(self, part: str) -> NDArray[np.int32]:
         """Numbers, rising, of the terms that hold `part` anywhere; none when it has less than three characters."""
@@ -265,36 +268,26 @@ class Segment:
         """Slots of the documents in whose title, description or head a query token stands, and in which of the fields.
 
         A token of two characters is a term itself, a longer one stands wherever it is part of a term. Of a token that
-        is in many documents the slots are a slice of all, and the fields of the others are 0.
+        is in many documents the slots are a slice of all, and the fields of the others are 0. Not to be written to.
         """
-        if (known := self._recent.get(token)) is not None:
-            return known
+        if (known := self._recent.get(token)) is None:
+            known = self._holding(token)
+            self._recent.put(token, *known)
+        return known
+
+    def _holding(self, token: str) -> tuple[Slots, NDArray[np.uint8]]:
         if self._few_terms and token.encode("utf-8", "surrogatepass") not in self._few_terms:
             return np.zeros(0, np.int32), np.zeros(0, np.uint8)
-        if len(token) >= _GRAM:
-            numbers = self.containing(token)
-        else:
-            number = self.find(token)
-            numbers = np.asarray([] if number is None else [number], np.int32)
+        numbers = (
+            self.containing(token) if len(token) >= _GRAM else np.asarray([*self.find([token]).values()], np.int32)
+        )
         places = _places(*_spans(self._arrays["starts"], numbers))
         where, fields = self._arrays["slots"][places], self._arrays["fields"][places]
-        slots: Slots = where
         if len(numbers) > 1 or _SPARSE * len(where) > len(self.docs):
             every = np.zeros(len(self.docs), np.uint8)
             np.bitwise_or.at(every, where, fields)  # a document may have several of the terms
-            slots, fields = _packed(every)
-        if len(places) > _DEAR:
-            self._remember(token, slots, fields)
-        return slots, fields
-
-    def _remember(self, token: str, slots: Slots, fields: NDArray[np.uint8]) -> None:
-        """People use the same common words again and again, and those are the ones that take long."""
-        taken = sum(
-            len(known) * (1 if isinstance(where, slice) else _SPARSE) for where, known in list(self._recent.values())
-        )
-        if taken > max(_REMEMBERED_LEAST, self.nbytes // _REMEMBERED_SHARE):
-            self._recent.clear()
-        self._recent[token] = slots, fields
+            return _packed(every)
+        return where, fields
 
     def postings(self, numbers: Sequence[int] | NDArray[np.int32]) -> Postings:
         """Where the terms of these numbers stand, one term after the other; a slot comes once for each of them."""
@@ -308,10 +301,24 @@ class Segment:
         offsets = self._offsets
         return self._text[offsets[number] : offsets[number + 1]].tobytes()
 
+    @cached_property
+    def _heads(self) -> NDArray[np.uint64]:
+        """The first eight bytes of each term as a number; rising, as the terms do."""
+        text, starts, sizes = self._arrays["text"], self._arrays["offsets"][:-1], np.diff(self._arrays["offsets"])
+        heads = np.zeros(self.size, np.uint64)
+        for at in range(_HEAD):
+            longer = np.flatnonzero(sizes > at)
+            heads[longer] |= text[starts[longer] + at].astype(np.uint64) << np.uint64(8 * (_HEAD - 1 - at))
+        return heads
+
     # A memoryview gives plain numbers and bytes, several times faster than an array does.
     @cached_property
     def _text(self) -> memoryview:
         return memoryview(self._arrays["text"])  # type: ignore[arg-type]  # an array is a buffer
+
+    @cached_property
+    def _recent(self) -> Recent:
+        return Recent(max(_REMEMBERED_LEAST, self.nbytes // _REMEMBERED_SHARE))
 
     @cached_property
     def _few_terms(self) -> bytes:

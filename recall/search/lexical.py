@@ -172,7 +172,7 @@ class _Occurrences:
 def _occurrences(snapshot: Snapshot, words: Sequence[str]) -> _Occurrences:
     columns: list[list[NDArray[Any]]] = [[np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]]
     for segment, places in snapshot.segments:
-        numbers = {at: number for at, word in enumerate(words) if (number := segment.find(word)) is not None}
+        numbers = segment.find(words)
         found = segment.postings(list(numbers.values()))
         positions = places[found.slots]
         alive = positions >= 0

@@ -87,7 +87,8 @@ class Phrases(NamedTuple):
         return [
             phrase
             for phrase in self.weights
-            if phrase[0] in normalised and (len(phrase) == 1 or _stand_together(phrase[0], phrase[1], normalised))
+            if all(word in normalised for word in phrase)
+            and (len(phrase) == 1 or _stand_together(phrase[0], phrase[1], normalised))
         ]
 
     def share(self, text: str) -> float:

@@ -47,9 +47,11 @@ def documents(texts: Iterable[tuple[str, str, str]], first: int = 10) -> list[Do
 def contents(segment: Segment) -> dict[str, dict[int, tuple[int, int]]]:
     """Every term with its documents: count and fields."""
     found = {}
-    for term in segment.terms():
-        number = segment.find(term)
-        assert number is not None
+    every = segment.terms()
+    numbers = segment.find(every)
+    assert list(numbers) == list(range(len(every)))
+    for place, term in enumerate(every):
+        number = numbers[place]
         slots, counts, fields, _ = segment.postings([number])
         places = zip(segment.docs[slots].tolist(), counts.tolist(), fields.tolist(), strict=True)
         found[term] = {doc: (count, field) for doc, count, field in places}
@@ -107,7 +109,7 @@ def test_a_body_that_says_that_there_is_none_has_no_head() -> None:
 def test_a_segment_of_nothing_is_empty() -> None:
     segment = Segment.build([])
     assert (len(segment.docs), segment.size, segment.terms()) == (0, 0, [])
-    assert segment.find("deploy") is None
+    assert segment.find(["deploy"]) == {}
     assert segment.containing("deploy").tolist() == []
 
 
@@ -191,9 +193,7 @@ def test_a_merged_segment_equals_one_built_of_the_living(
 
 def test_counts_stop_where_sixteen_bits_end() -> None:
     segment = Segment.build(documents([("", "", "go " * 70_000)]))
-    number = segment.find("go")
-    assert number is not None
-    assert segment.postings([number]).counts.tolist() == [65_535]
+    assert segment.postings(list(segment.find(["go"]).values())).counts.tolist() == [65_535]
     assert segment.lengths.tolist() == [70_000]
 
 
@@ -201,14 +201,24 @@ def test_a_lone_surrogate_does_no_harm() -> None:
     segment = Segment.build(documents([("abc\ud800def", "\udfff", "")]))
     assert segment.terms() == ["abc", "def"]
     assert segment.containing("ab\ud800").tolist() == []
-    assert segment.find("\ud800") is None
+    assert segment.find(["\ud800"]) == {}
 
 
 @few
 @given(text=TEXTS)
 def test_every_term_of_a_text_is_found(text: str) -> None:
     segment = Segment.build(documents([(text, "", "")]))
-    assert all(segment.find(term) is not None for term in terms(text))
+    wanted = list(terms(text))
+    assert [segment.terms()[number] for number in segment.find(wanted).values()] == wanted
+
+
+def test_terms_that_begin_alike_are_told_apart_and_absent_ones_are_left_out() -> None:
+    segment = Segment.build(documents([("abcdefgh abcdefghi abcdefghij 数据 数据库", "", "")]))
+    wanted = ["abcdefghij", "abcdefg", "abcdefgh", "abcdefghia", "数据", "zz", "abcdefghi", "", "据库", "abcdefghij"]
+    found = segment.find(wanted)
+    assert {place: segment.terms()[number] for place, number in found.items()} == {
+        place: wanted[place] for place in (0, 2, 4, 6, 8, 9)
+    }
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no segment at all"])
