@@ -195,6 +195,13 @@ class Catalog:
         with self._writer_lock, self._reader_lock:
             self._connections()
 
+    def flush(self) -> None:
+        """Has the last commit outlast a loss of power."""
+        # Without a log all commits are in the main file, flushed by SQLite. Its locks are not on the log, so that closing
+        # it here gives none of them up.
+        with suppress(FileNotFoundError):
+            disk.flush(self.file.with_name(f"{CATALOG_FILE}-wal"))
+
     def discard(self, files: Iterable[Path]) -> None:
         """Deletes files that the last commit does not name, once no loss of power can bring back one that did.
 
@@ -202,10 +209,7 @@ class Catalog:
         """
         for number, file in enumerate(sorted(files)):
             if number == 0:
-                # Without a log all commits are in the main file, flushed by SQLite. Its locks are not on the log, so
-                # that closing it here gives none of them up.
-                with suppress(FileNotFoundError):
-                    disk.flush(self.file.with_name(f"{CATALOG_FILE}-wal"))
+                self.flush()
             with suppress(PermissionError, IsADirectoryError):
                 disk.delete(file)
 

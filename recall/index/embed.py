@@ -21,6 +21,7 @@ from recall.errors import EncoderError, IndexFormatError
 from recall.index.base import Encoder, Vector, Vectors, check_vectors, usable
 from recall.index.catalog import EMBEDDED, NEXT, NO_VECTOR, UNUSABLE, Catalog, Pending, advance, set_meta
 from recall.index.neighbours import Neighbours
+from recall.index.shelf import clear, settle, shelve, shelved
 from recall.index.sync import Progress, SyncReport
 from recall.index.vectors import VectorFile, is_unit
 from recall.text.chunks import chunk_topic
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 _STEP_CHUNKS: Final = 32
 _SPARE_ROWS: Final = 4096
 _WORTH_ASKING: Final = 8
+_FOUND_FOR_ONE_MADE: Final = 32  # vectors that are found and copied in the time that the model takes for one
 _LONG_BODY: Final = 20_000
 _CHUNK_CHARS: Final = 1500  # of a body; a chunk may hold a few more
 # More than any chunk has of any text that says something.
@@ -41,7 +43,8 @@ class Effort:
     """How much one run may do, and how.
 
     Attributes:
-        limit: chunks at most; a topic that would go beyond is left, with those after it. None for all.
+        limit: chunks at most, those whose vectors are found somewhere hardly counted; a topic that would go beyond is
+            left, with those after it. None for all.
         stop: set it to stop after the present text; what was made stays.
         workers: texts that the model is asked for at once; more than one only if it bears that.
     """
@@ -135,31 +138,48 @@ def apply_vectors(
         OSError: the cache folder is full or cannot be written; what was committed before stays.
         IndexFormatError: the vectors are damaged.
     """
-    report = SyncReport()
-    if (before := catalog.meta()["encoder"]) != encoder.fingerprint:
-        if before:
-            report = SyncReport(note=f"vectors of {before} are replaced by those of {encoder.fingerprint}")
-        catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
-        delete_old_vectors(catalog)
+    report = _switched(catalog, encoder)
     ((total,),) = catalog.read("SELECT COUNT(*) FROM topics WHERE embedded = 0")
+    kept = shelved(catalog, encoder.fingerprint)
     # A few changed files are encoded faster than other catalogs are opened.
-    others = Neighbours(neighbours() if total >= _WORTH_ASKING else (), encoder.fingerprint, encoder.dim)
-    source = _Source(encoder, others, effort)
-    done = chunks = 0
-    while step := _take(_next(catalog, effort.limit), encoder.chunk_tokens, _room(effort.limit, chunks)):
-        chunks += sum(len(texts) for _, texts in step)
-        if effort.limit is not None and chunks > effort.limit:
+    others = [*kept, *neighbours()] if total >= _WORTH_ASKING else kept
+    source = _Source(encoder, Neighbours(others, encoder.fingerprint, encoder.dim), effort)
+    done = chunks = spent = 0
+    while step := _take(_next(catalog, effort.limit), encoder.chunk_tokens, _room(effort.limit, spent)):
+        size = sum(len(texts) for _, texts in step)
+        if effort.limit is not None and spent + size > effort.limit:
             break
         try:
             report = _commit_step(catalog, source, step, report)
         except _Stopped:
             break
-        done += len(step)
+        done, chunks = done + len(step), chunks + size
+        spent = source.asked + (chunks - source.asked) // _FOUND_FOR_ONE_MADE
         if on_progress:
             on_progress("vectors", done, total)
     if effort.limit is None:  # else somebody waits for an answer
         compact_vectors(catalog)
+        if kept and not catalog.pending(1):
+            clear(catalog, encoder.fingerprint)
     return replace(report, embedded=source.asked, reused=report.reused - source.asked)
+
+
+def _switched(catalog: Catalog, encoder: Encoder) -> SyncReport:
+    """Has the catalog name this model; the vectors of another one are put on the shelf."""
+    meta = catalog.meta()
+    before, vectors = meta["encoder"], meta["vectors"]
+    if before == encoder.fingerprint:
+        return SyncReport()
+    try:
+        place = shelve(catalog)
+    except OSError as error:  # the disk is full: they are made anew when they are wanted
+        logger.info("vectors of %s are not kept: %s", before, error)
+        place = None
+    catalog.switch_encoder(encoder.fingerprint, dim=encoder.dim, vectors=f"{uuid.uuid4().hex}.vectors")
+    if place:
+        settle(catalog, vectors, place)
+    delete_old_vectors(catalog)
+    return SyncReport(note=f"vectors of {before} give way to those of {encoder.fingerprint}" if before else "")
 
 
 def count_lacking(catalog: Catalog, fingerprint: str, most: int) -> int:

@@ -10,6 +10,7 @@ from recall.index.catalog import Catalog
 from recall.index.embed import delete_old_vectors, keep_vectors
 from recall.index.folder import CATALOG_FILE
 from recall.index.mending import renew_postings
+from recall.index.shelf import clear
 from recall.index.sync import tidy_segments
 
 
@@ -37,6 +38,7 @@ def purge_vectors(catalog: Catalog) -> tuple[str, ...]:
     if len(used) < int(catalog.meta()["rows"]):
         keep_vectors(catalog, used)
     delete_old_vectors(catalog)
+    clear(catalog)
     catalog.vacuum()
     with suppress(FileNotFoundError):  # of a file system that knows no such log
         if catalog.file.with_name(f"{CATALOG_FILE}-wal").stat().st_size:

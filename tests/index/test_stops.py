@@ -313,7 +313,19 @@ def test_another_model(bench: Bench) -> None:
     bench.index()
     bench.encoder, bench.known = HashingEncoder(64), {}
     moments = recorded(bench, bench.index)
-    assert steps_on(moments, Step.DELETE, ".vectors") == 1
+    assert steps_on(moments, Step.RENAME, ".vectors") == 1
+    assert check_all(bench, moments) > 20
+
+
+def test_back_to_the_model_before(bench: Bench) -> None:
+    bench.fill(6)
+    for dim in (32, 64):
+        bench.encoder, bench.known = HashingEncoder(dim), {}
+        bench.index()
+    bench.encoder, bench.known = HashingEncoder(32), {}
+    moments = recorded(bench, bench.index)
+    assert not bench.known  # what was kept is taken back
+    assert steps_on(moments, Step.RENAME, ".vectors") == 1
     assert check_all(bench, moments) > 20
 
 
