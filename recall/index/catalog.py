@@ -197,8 +197,8 @@ class Catalog:
 
     def flush(self) -> None:
         """Has the last commit outlast a loss of power."""
-        # Without a log all commits are in the main file, flushed by SQLite. Its locks are not on the log, so that closing
-        # it here gives none of them up.
+        # Without a log all commits are in the main file, flushed by SQLite. Its locks are not on the log, so that
+        # closing it here gives none of them up.
         with suppress(FileNotFoundError):
             disk.flush(self.file.with_name(f"{CATALOG_FILE}-wal"))
 
