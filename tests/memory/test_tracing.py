@@ -214,9 +214,10 @@ def test_nothing_is_noted_when_traces_are_off_and_old_ones_can_still_be_read(
     assert memory.prefetch("zebra").first(LONG_S) is not None
     assert memory.traces() == []
     assert not (cache / "traces").exists()
-    opened().recall("zebra")
     memory.close()
-    opened().traces()
+    on = opened()
+    on.recall("zebra")
+    on.close()  # which waits for what is being written
     assert len(opened(config=off).traces()) == 1
 
 
