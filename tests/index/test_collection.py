@@ -117,6 +117,40 @@ def test_a_damaged_file_of_the_index_is_made_anew(
         assert shown(memory.recall(QUERY)) == expected
 
 
+@pytest.mark.parametrize("name", ["*.postings", "*.vectors"])
+@pytest.mark.parametrize("damage", [half, emptied])
+def test_a_file_that_is_cut_short_between_two_searches_does_not_end_the_process(
+    root: Path, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    cache = tmp_path / "cache"
+    expected = answer(root, cache)
+    with opened(root, cache) as memory:
+        memory.recall(QUERY)
+        (index,) = memory._keeper.indexes
+        before = index.snapshot()
+        assert before.is_whole
+        (file,) = cache.rglob(name)
+        damage(file)
+        assert not before.is_whole
+        assert index.snapshot() is not before, "to search it would end the process of the tests"
+        memory.reindex()
+        assert shown(memory.recall(QUERY)) == expected
+
+
+def test_a_log_of_the_catalog_that_is_cut_short_while_it_is_open_is_damage_and_no_fault_of_the_disk(
+    root: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    with opened(root, cache) as memory:
+        memory.reindex()
+        (log,) = cache.rglob("*-wal")
+        assert log.stat().st_size > 0
+        emptied(log)
+        write(root, "fresh.md", "the heron stands on thing99")
+        recall = memory.recall("heron")
+    assert [hit.topic.id for hit in recall.hits][:1] == ["fresh.md"]
+
+
 @pytest.mark.parametrize("name", DERIVED)
 def test_a_few_bytes_that_were_overwritten_never_change_an_answer(root: Path, tmp_path: Path, name: str) -> None:
     expected = answer(root, tmp_path / "cache")
