@@ -20,13 +20,14 @@ import pytest
 import recall
 from recall import Config, Memory, Recall
 from recall.config import EncoderConfig, IndexConfig, SearchConfig
-from recall.errors import RecallError
+from recall.errors import IndexFormatError, RecallError
 from recall.index import home
-from recall.index.catalog import FORMAT
+from recall.index.catalog import FORMAT, Catalog
 from recall.index.collection import Collection
 from recall.index.folder import CATALOG_FILE, cache_folder
 from recall.index.hashing import HashingEncoder
 from recall.store.locks import exclusive
+from recall.store.projects import real_path
 from recall.store.topics import Scope
 
 LONG_S = 100.0  # an upper bound that only a broken implementation reaches
@@ -141,11 +142,13 @@ def test_a_log_of_the_catalog_that_is_cut_short_while_it_is_open_is_damage_and_n
     root: Path, tmp_path: Path
 ) -> None:
     cache = tmp_path / "cache"
-    with opened(root, cache) as memory:
+    with opened(root, cache) as memory, closing(Catalog(cache_folder(cache, root), real_path(root))) as catalog:
         memory.reindex()
+        assert catalog.count() == COUNT
         (log,) = cache.rglob("*-wal")
-        assert log.stat().st_size > 0
         emptied(log)
+        with pytest.raises(IndexFormatError, match="I/O"), catalog.transaction() as write_to:
+            write_to.execute("UPDATE topics SET body = body || body")
         write(root, "fresh.md", "the heron stands on thing99")
         recall = memory.recall("heron")
     assert [hit.topic.id for hit in recall.hits][:1] == ["fresh.md"]
