@@ -99,14 +99,13 @@ def open_numbers(file: Path) -> dict[str, memoryview]:
     return numbers
 
 
-def mapping_of(array: NDArray[Any]) -> mmap.mmap | None:
+def mapping_of(array: object) -> mmap.mmap | None:
     """The mapping that the array is a view of, None when it lies in memory of its own."""
     import numpy as np
 
-    base: object = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    owner = base.obj if isinstance(base, memoryview) else base
+    while isinstance(array, np.ndarray):
+        array = array.base
+    owner = array.obj if isinstance(array, memoryview) else array
     return owner if isinstance(owner, mmap.mmap) else None
 
 
