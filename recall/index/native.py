@@ -3,6 +3,8 @@
 When the interpreter ends, a daemon thread that comes back from such a call is unwound through C++ frames, which aborts
 the whole process. So at exit no new call begins, and those under way get a moment to return; one that hangs never
 returns, is not unwound, and does no harm. What takes longer than a part of that moment is to be several calls.
+
+A fork waits for them in the same way.
 """
 
 import atexit
@@ -10,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from recall.errors import EncoderError
@@ -49,6 +52,15 @@ class Gate:
                 self._running -= 1
                 self._changed.notify_all()
 
+    def hold(self, grace_s: float) -> None:
+        """Waits for the calls under way and keeps others waiting, until `release`."""
+        self._changed.acquire()
+        self._changed.wait_for(lambda: self._running == 0, grace_s)
+
+    def release(self) -> None:
+        """Lets calls begin again."""
+        self._changed.release()
+
     def shut(self, grace_s: float) -> bool:
         """Lets no more calls begin and waits for those under way.
 
@@ -71,4 +83,7 @@ NATIVE: Final = Gate()
 
 atexit.register(NATIVE.shut, _GRACE_S)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=NATIVE.begin)
+    # The child has the libraries as they are at that moment: who waits there for another thread's work waits forever.
+    os.register_at_fork(
+        before=partial(NATIVE.hold, _GRACE_S), after_in_parent=NATIVE.release, after_in_child=NATIVE.begin
+    )

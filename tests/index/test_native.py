@@ -1,5 +1,8 @@
 """Calls into C++ at the end of the process: none begins, those under way get a moment."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +68,37 @@ def test_a_gate_that_begins_anew_knows_of_no_earlier_call() -> None:
         gate.begin()
         with gate.call():
             pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_waits_for_the_calls_under_way_and_begins_anew_in_the_child() -> None:
+    script = """
+import os, sys, threading
+from recall.index.native import NATIVE
+
+inside, leave = threading.Event(), threading.Event()
+steps = []
+
+def work():
+    with NATIVE.call():
+        inside.set()
+        leave.wait()
+        steps.append("returned")
+    with NATIVE.call():
+        pass
+
+os.register_at_fork(before=leave.set)  # runs first
+worker = threading.Thread(target=work)
+worker.start()
+inside.wait()
+if not (child := os.fork()):
+    with NATIVE.call():
+        os._exit(7 if steps == ["returned"] else 1)
+worker.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=LONG_S, check=False)
+    assert (ended.stdout.split(), ended.stderr) == ([b"7"], b"")
 
 
 class Narrow(Gate):

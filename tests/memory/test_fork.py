@@ -22,7 +22,7 @@ encoder = make_encoder(config.encoder)
 held, done = threading.Event(), threading.Event()
 
 def work():  # where a thread that loads the model, or starts a search, may be at the moment of the fork
-    with encoder._lock, NATIVE.call(), NATIVE._changed, ALARM._changed:
+    with encoder._lock, ALARM._changed:
         held.set()
         done.wait()
 
