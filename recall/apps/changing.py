@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from recall.apps.console import emit, show
+from recall.apps.console import emit, is_terminal, show
 from recall.apps.options import KINDS, SCOPES, Opening, memory_options, no_memory, query_argument, query_of
 from recall.errors import RecallError, TopicError
 
@@ -100,7 +100,7 @@ def edit(opening: Opening, name: str, from_stdin: bool) -> None:
 
 def _edited(topic: Topic, before: bytes) -> bytes:
     """What the user's editor makes of it, byte for byte."""
-    if not (sys.stdin.isatty() or any(map(os.environ.get, _EDITORS))):
+    if not (is_terminal(sys.stdin) or any(map(os.environ.get, _EDITORS))):
         raise TopicError("there is no terminal to edit it in; --from-stdin takes the new text", path=topic.file)
     try:
         after = click.edit(before, extension=".md")
@@ -176,7 +176,7 @@ def _carry_out(opening: Opening, memory: Memory, plan: Plan, *, yes: bool, purge
 
 
 def _agreed(purge: bool) -> bool:
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         click.echo("recall: nothing was done; --yes does it without asking", err=True)
         return False
     return click.confirm("Do it, and keep no copy?" if purge else "Do it?", err=True)

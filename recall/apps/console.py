@@ -96,9 +96,14 @@ def show(lines: Iterable[Line], *, stderr: bool = False) -> None:
         write(render.safe(line))
 
 
-def _has_styles(stream: TextIO) -> bool:
+def _has_styles(stream: TextIO | None) -> bool:
     """Whether rich would take the stream for a terminal."""
-    return stream.isatty() or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    return is_terminal(stream) or any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether it is one; None is a stream that was closed when the process began."""
+    return stream is not None and stream.isatty()
 
 
 def _styled(stderr: bool) -> Callable[[Line], None]:
@@ -110,7 +115,8 @@ def _styled(stderr: bool) -> Callable[[Line], None]:
 
 
 def _plain(stderr: bool, line: Line) -> None:
-    (sys.stderr if stderr else sys.stdout).write(f"{line.plain}\n")
+    if (stream := sys.stderr if stderr else sys.stdout) is not None:
+        stream.write(f"{line.plain}\n")
 
 
 @contextmanager

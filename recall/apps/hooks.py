@@ -116,8 +116,13 @@ def asked(data: bytes) -> Asked:
         said = [given.get(name) for name in ("submitted_prompt", "prompt", "cwd", "session_id", "source")]
         typed, prompt, cwd, session, source = (value if isinstance(value, str) else "" for value in said)
         # qwen-code tells what the user typed from what it makes of it, with whole files pasted in.
-        return Asked(protocol.cut(typed or prompt), cwd if os.path.isabs(cwd) else "", session[:200], source)
-    return Asked(protocol.cut(given if isinstance(given, str) else text))
+        return Asked(_clean(typed or prompt), cwd if os.path.isabs(cwd) else "", _clean(session)[:200], source)
+    return Asked(_clean(given if isinstance(given, str) else text))
+
+
+def _clean(text: str) -> str:
+    """The text at a length that costs no time, without half characters: who cuts an emoji leaves one."""
+    return protocol.cut(text).encode("utf-8", "replace").decode("utf-8")
 
 
 def wrapped(block: str, form: str) -> str:

@@ -99,6 +99,24 @@ def open_numbers(file: Path) -> dict[str, memoryview]:
     return numbers
 
 
+def mapping_of(array: object) -> mmap.mmap | None:
+    """The mapping that the array is a view of, None when it lies in memory of its own."""
+    import numpy as np
+
+    while isinstance(array, np.ndarray):
+        array = array.base
+    owner = array.obj if isinstance(array, memoryview) else array
+    return owner if isinstance(owner, mmap.mmap) else None
+
+
+def is_whole(mapped: mmap.mmap) -> bool:
+    """Whether the file still reaches as far as it is mapped: the system ends a process that reads on behind its end."""
+    try:
+        return mapped.size() >= len(mapped)
+    except OSError:  # the file system is gone
+        return False
+
+
 class _Mapped(NamedTuple):
     """A bundle as it lies in the file: its bytes, where the arrays begin, what is said of each."""
 

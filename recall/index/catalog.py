@@ -230,7 +230,7 @@ class Catalog:
             except BaseException as error:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError) and not str(error).startswith("no such "):
+                if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
                     raise OSError(f"{self.file}: {error}") from error
                 if isinstance(error, sqlite3.DatabaseError):
                     raise IndexFormatError(f"{self.file}: {error}") from error
@@ -372,6 +372,12 @@ class Catalog:
             write.execute(f"UPDATE topics SET embedded = 0, changed = {NEXT}")  # noqa: S608 - a constant
             set_meta(write, {"encoder": fingerprint, "dim": str(dim), "vectors": vectors, "rows": "0"})
             advance(write)
+
+
+def _is_damage(error: sqlite3.OperationalError) -> bool:
+    """Whether the file is to blame, which lacks a table or was cut short with its log, and not the disk."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)  # not where Python itself raises it
+    return code == sqlite3.SQLITE_IOERR_SHORT_READ or str(error).startswith("no such ")
 
 
 def _close(*connections: sqlite3.Connection) -> None:

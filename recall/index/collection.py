@@ -358,7 +358,6 @@ class Collection:
         if any(finding.kind is Kind.CATALOG and finding.mendable for finding in findings):
             self.rebuild()
             return ("the catalog was thrown away with all that belongs to it; the words were read anew",)
-
         if not any(finding.mendable for finding in findings):
             return ()
         return self._rewritten(lambda own: mend_words(own, findings), lambda own: mend_vectors(own, findings))
@@ -403,7 +402,9 @@ class Collection:
 
     def _take(self, catalog: Catalog) -> Snapshot:
         last, generation = self._snapshot, catalog.generation()
-        if last is not None and last.shows(catalog, generation):
+        if last is not None and not last.is_whole:
+            last = self._snapshot = None
+        elif last is not None and last.shows(catalog, generation):
             return last
         try:
             taken = take_snapshot(catalog, self.scope, last=last)

@@ -1,5 +1,6 @@
 """Which encoder the settings name, and whether another process can make one that is given."""
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,6 +33,11 @@ def make_encoder(config: EncoderConfig) -> Encoder | None:
 
     folder = None if config.model == "onnx" else Path(config.model).expanduser()
     return OnnxEncoder(folder, threads=config.threads)
+
+
+# A thread of the parent may have been loading one of them: in the child nobody would ever come to an end with it.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=make_encoder.cache_clear)
 
 
 def _is_preset(model: str) -> bool:

@@ -145,8 +145,7 @@ class OnnxEncoder:
                 return
             for name, expected in self.card.sha256.items():
                 _verify(self.folder / name, expected)
-            with NATIVE.call():
-                tokenizer, session = _load(self.folder, self._threads)
+            tokenizer, session = _load(self.folder, self._threads)
             self._run(session, [self.card.end_token])
             self._tokenizer, self._session = tokenizer, session
 
@@ -202,23 +201,35 @@ def _verify(file: Path, expected: str) -> None:
 
 
 def _load(folder: Path, threads: int) -> tuple["Tokenizer", Any]:
+    """Tokenizer and session, step by step: a process that ends waits for the present step."""
     # Since 1.32 it makes an id of the machine and reports to its makers; nothing of recall goes anywhere.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-    from tokenizers import Tokenizer
+    with NATIVE.call():
+        import onnxruntime
+        from tokenizers import Tokenizer
 
-    onnxruntime.disable_telemetry_events()
+        onnxruntime.disable_telemetry_events()
+    try:
+        with NATIVE.call():
+            tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+            tokenizer.no_padding()
+            tokenizer.no_truncation()
+        with NATIVE.call():
+            session = onnxruntime.InferenceSession(
+                str(folder / _MODEL), _options(threads), providers=["CPUExecutionProvider"]
+            )
+    except Exception as error:  # both libraries raise bare exceptions
+        raise EncoderError(f"cannot load the model in {folder}: {error}") from error
+    return tokenizer, session
+
+
+def _options(threads: int) -> Any:
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     # Threads that wait would otherwise spin and eat the second core between calls.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        session = onnxruntime.InferenceSession(str(folder / _MODEL), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # both libraries raise bare exceptions
-        raise EncoderError(f"cannot load the model in {folder}: {error}") from error
-    return tokenizer, session
+    return options

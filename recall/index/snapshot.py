@@ -1,5 +1,6 @@
 """What a search looks at: one memory root as it was at one commit, never changing while it is used."""
 
+import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from recall.errors import IndexFormatError
 from recall.index.approximate import Tier
 from recall.index.base import Vectors
+from recall.index.bundle import is_whole, mapping_of
 from recall.index.catalog import REMEMBERED, Catalog
 from recall.index.embed import stored_vectors
 from recall.index.postings import Segment
@@ -96,6 +98,16 @@ class Snapshot:
             alive = positions >= 0
             lengths[positions[alive]] = segment.lengths[alive]
         return lengths
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is mapped is still there, and no other process has cut a file short where it lies."""
+        return all(map(is_whole, self._mappings))
+
+    @cached_property
+    def _mappings(self) -> tuple[mmap.mmap, ...]:
+        arrays = (self.rows, *(segment.docs for segment, _ in self.segments))
+        return tuple(mapped for mapped in map(mapping_of, arrays) if mapped is not None)
 
     def precedes(self, catalog: Catalog, meta: Mapping[str, str]) -> bool:
         """Whether the catalog, whose settings are given, still tells all that changed since this snapshot."""

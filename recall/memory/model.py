@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Final
 
 from recall.index.base import Encoder, Products, Vector, check_vectors
+from recall.index.native import NATIVE
 from recall.text.chunks import encoder_tokens
 
 logger = logging.getLogger(__name__)
@@ -59,8 +60,8 @@ class Model:
     def products(self) -> Products:
         """Inner products of rows and a vector; loads FAISS on first use."""
         if self._products is None:
-            from recall.index.faiss import products
-
+            with NATIVE.call():  # to load it as well
+                from recall.index.faiss import products
             self._products = products
         return self._products
 

@@ -321,6 +321,6 @@ def _arrived(owner: weakref.ref[Prefetch], phase: Phase, job: Future[tuple[Recal
         return
     error = CancelledError() if job.cancelled() else job.exception()
     if error is not None:
-        expected = isinstance(error, CancelledError | LaneBusy)
+        expected = isinstance(error, CancelledError | LaneBusy | SystemExit)  # the last at the end of the process
         _LOG.log(logging.DEBUG if expected else logging.WARNING, "no %s result", phase, exc_info=error)
     prefetch._take(phase, None if error is not None else job.result())

@@ -8,6 +8,7 @@ threads. Nothing here is ever joined: a process ends at once, whatever a job is 
 import heapq
 import itertools
 import logging
+import os
 import threading
 import time
 import weakref
@@ -40,9 +41,13 @@ class Alarm:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._order = itertools.count()
+        self.begin()
+
+    def begin(self) -> None:
+        """Has it without calls and without its thread, as it is in a forked child, where nobody gives its lock back."""
         self._changed = threading.Condition()
         self._calls: list[tuple[float, int, Callable[[], object]]] = []
-        self._order = itertools.count()
         self._thread: threading.Thread | None = None
 
     def after(self, delay_s: float, call: Callable[[], object]) -> None:
@@ -50,7 +55,7 @@ class Alarm:
         with self._changed:
             entry = (self._clock() + delay_s, next(self._order), call)
             heapq.heappush(self._calls, entry)
-            if self._thread is None or not self._thread.is_alive():  # a fork leaves it dead
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = _started(self._serve, "recall-alarm")
             elif self._calls[0] is entry:
                 self._changed.notify()
@@ -72,6 +77,8 @@ class Alarm:
 
 
 ALARM = Alarm()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ALARM.begin)
 
 
 @dataclass(eq=False, slots=True)

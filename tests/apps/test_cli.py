@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -384,6 +385,20 @@ def test_a_reader_that_goes_home_early_is_no_error_message(memory: Path, form: l
     process.stderr.close()
     process.wait(timeout=60)
     assert err == b""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("words", "code"), [(["search", "latency board"], 0), (["status", "--json"], 0), (["forget", "latency board"], 1)]
+)
+def test_a_stream_that_was_closed_before_the_start_is_no_fault(
+    memory: Path, closed: str, words: list[str], code: int
+) -> None:
+    line = shlex.join([sys.executable, "-m", "recall", *words, *arguments(memory)])
+    env = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    ended = subprocess.run(["sh", "-c", f"{line} {closed}"], env=env, capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (code, False)
 
 
 def test_a_terminal_that_takes_ascii_only_gets_ascii(memory: Path) -> None:

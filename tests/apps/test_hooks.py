@@ -53,6 +53,7 @@ def test_both_hosts_are_understood() -> None:
         (b'\xef\xbb\xbf{"prompt": "marked"}', "marked"),
         (b"caf\xe9", "caf\ufffd"),
         (b'{"prompt": "a", "cwd": "relative"}', "a"),
+        (rb'{"prompt": "cut \ud83d", "session_id": ""}', "cut ?"),
     ],
 )
 def test_anything_else_is_taken_for_what_it_can_mean(data: bytes, prompt: str) -> None:
@@ -160,6 +161,7 @@ def test_the_block_comes_from_the_resident_process(resident: Path, hook: Hook) -
     assert context["additionalContext"].startswith(BLOCK)
     assert hook("zebra", "--timeout-ms", "500") == ""
     assert hook("   ") == ""
+    assert "Grafana" in hook("latency board \ud83d", *PATIENT, session_id="half of an emoji \ud83d")
 
 
 def test_a_session_is_told_once_and_again_after_compaction(resident: Path, hook: Hook) -> None:

@@ -20,13 +20,14 @@ import pytest
 import recall
 from recall import Config, Memory, Recall
 from recall.config import EncoderConfig, IndexConfig, SearchConfig
-from recall.errors import RecallError
+from recall.errors import IndexFormatError, RecallError
 from recall.index import home
-from recall.index.catalog import FORMAT
+from recall.index.catalog import FORMAT, Catalog
 from recall.index.collection import Collection
 from recall.index.folder import CATALOG_FILE, cache_folder
 from recall.index.hashing import HashingEncoder
 from recall.store.locks import exclusive
+from recall.store.projects import real_path
 from recall.store.topics import Scope
 
 LONG_S = 100.0  # an upper bound that only a broken implementation reaches
@@ -115,6 +116,42 @@ def test_a_damaged_file_of_the_index_is_made_anew(
         assert found.coverage.topics == COUNT
         memory.reindex()
         assert shown(memory.recall(QUERY)) == expected
+
+
+@pytest.mark.parametrize("name", ["*.postings", "*.vectors"])
+@pytest.mark.parametrize("damage", [half, emptied])
+def test_a_file_that_is_cut_short_between_two_searches_does_not_end_the_process(
+    root: Path, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    cache = tmp_path / "cache"
+    expected = answer(root, cache)
+    with opened(root, cache) as memory:
+        memory.recall(QUERY)
+        (index,) = memory._keeper.indexes
+        before = index.snapshot()
+        assert before.is_whole
+        (file,) = cache.rglob(name)
+        damage(file)
+        assert not before.is_whole
+        assert index.snapshot() is not before, "to search it would end the process of the tests"
+        memory.reindex()
+        assert shown(memory.recall(QUERY)) == expected
+
+
+def test_a_log_of_the_catalog_that_is_cut_short_while_it_is_open_is_damage_and_no_fault_of_the_disk(
+    root: Path, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    with opened(root, cache) as memory, closing(Catalog(cache_folder(cache, root), real_path(root))) as catalog:
+        memory.reindex()
+        assert catalog.count() == COUNT
+        (log,) = cache.rglob("*-wal")
+        emptied(log)
+        with pytest.raises(IndexFormatError, match="I/O"), catalog.transaction() as write_to:
+            write_to.execute("UPDATE topics SET body = body || body")
+        write(root, "fresh.md", "the heron stands on thing99")
+        recall = memory.recall("heron")
+    assert [hit.topic.id for hit in recall.hits][:1] == ["fresh.md"]
 
 
 @pytest.mark.parametrize("name", DERIVED)

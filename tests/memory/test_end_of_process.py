@@ -1,9 +1,11 @@
-"""A host that ends in the midst of a search: its process ends as it should, with its own exit status."""
+"""A host that ends in the midst of the work: its process ends as it should, with its own exit status and in silence."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 _SCRIPT = """
 import sys, threading, time
@@ -27,8 +29,30 @@ time.sleep(0.05)
 """
 _TIMES = 16
 
+_VECTORS = """
+import atexit, sys, threading
+from pathlib import Path
 
-def test_a_host_that_ends_while_threads_search_is_not_aborted(tmp_path: Path) -> None:
+@atexit.register  # before those of the library, so that it comes after them
+def wait():
+    for thread in threading.enumerate():
+        if thread.name == "recall-vectors":
+            thread.join(20)
+            print("still there" if thread.is_alive() else "", end="")
+
+from recall import Memory
+from recall.config import load
+
+root, cache = map(Path, sys.argv[1:])
+memory = Memory.open(root, layout="plain", config=load(arguments={"index.cache": str(cache), "index.workers": 0}))
+while not any(root.coverage.embedded for root in memory.status()):
+    memory.prefetch("which backup does the release need?").first()
+sys.exit(7)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _memory(tmp_path: Path) -> None:
     root = tmp_path / "memory"
     root.mkdir()
     for number in range(400):
@@ -36,8 +60,20 @@ def test_a_host_that_ends_while_threads_search_is_not_aborted(tmp_path: Path) ->
         (root / f"release-{number}.md").write_text(
             f"---\nname: Release {number}\ndescription: 发布 backup\ntype: project\n---\n{body}\n", encoding="utf-8"
         )
-    command = [sys.executable, "-c", _SCRIPT, str(root), str(tmp_path / "cache")]
+
+
+def _run(script: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", script, str(folder / "memory"), str(folder / "cache")]
     env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    ended = [subprocess.run(command, capture_output=True, env=env, timeout=60, check=False) for _ in range(_TIMES)]
+    return subprocess.run(command, capture_output=True, env=env, timeout=60, check=False)
+
+
+def test_a_host_that_ends_while_threads_search_is_not_aborted(tmp_path: Path) -> None:
+    ended = [_run(_SCRIPT, tmp_path) for _ in range(_TIMES)]
     assert [one.stdout.split() for one in ended] == [[b"open"]] * _TIMES
     assert [(one.returncode, one.stderr.decode()) for one in ended] == [(0, "")] * _TIMES
+
+
+def test_a_host_that_ends_while_vectors_are_made_says_nothing_of_it(tmp_path: Path) -> None:
+    ended = _run(_VECTORS, tmp_path)
+    assert (ended.returncode, ended.stdout.decode(), ended.stderr.decode()) == (7, "", "")
