@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:  # printing takes longer to load than many an answer takes
 
 JSON_WANTED = "recall.json"
 """Key in the click context's meta that says whether errors are wanted as JSON too."""
+
+
+_INTERRUPTED: Final = 130  # as shells say it
 
 
 class Commands(click.Group):
@@ -53,6 +56,9 @@ class Commands(click.Group):
         """Runs the command."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.stderr.write("recall: interrupted; what was written whole stays\n")
+            ctx.exit(_INTERRUPTED)
         except (RecallError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of our output went home; click ends quietly

@@ -6,14 +6,15 @@ import shlex
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 from recall import MemoryType, Scope, __version__
+from recall.apps.cli import cli
 from recall.apps.options import KINDS, SCOPES
 
 Run = Callable[..., Result]
@@ -429,3 +430,13 @@ def test_colours_are_for_terminals_and_can_be_refused(memory: Path) -> None:
     assert "\x1b[1;36m" in forced[1]
     assert "36m" not in refused[1]
     assert "\x1b" not in plain[1]
+
+
+def test_an_interrupted_command_says_so_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: Sequence[str]) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("recall.apps.cli.query_of", interrupted)
+    result = CliRunner().invoke(cli, ["search", "backup"])
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr == "recall: interrupted; what was written whole stays\n"
