@@ -45,7 +45,7 @@ _CLOSE_WAIT_S: Final = 2.0
 
 
 class Memory:
-    """An opened memory; use it as a context manager, or close it. Thread-safe.
+    """An opened memory; use it as a context manager, or close it. Thread-safe; a forked process has to open its own.
 
     Opening returns at once: the model loads and the folder is indexed in the background, and what is asked meanwhile is
     answered from what is there.
