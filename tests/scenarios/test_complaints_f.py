@@ -23,21 +23,25 @@ Open = Callable[..., Memory]
 
 
 class Recorded(HashingEncoder):
-    """Remembers how long the texts were that it was given."""
+    """Remembers the texts that it was given."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lengths: list[int] = []
+        self.texts: list[str] = []
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        self.lengths += map(len, texts)
+        self.texts += texts
         return super().encode_documents(texts)
 
 
-def test_f32_one_endless_line_is_read_in_bounded_pieces_and_holds_up_no_other_file(opened: Open, write: Write) -> None:
-    write("long.md", "abcdefgh" * 625_000)
+def test_f32_one_endless_line_is_read_in_bounded_pieces_and_holds_up_no_other_file(
+    opened: Open, write: Write, root: Path
+) -> None:
     write("zebra.md", "zebra crossing")
     write("tiger.md", "tiger in the garden")
+    for file in root.iterdir():
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    write("long.md", "abcdefgh" * 625_000)  # the newest, which else comes first
     (write("broken.md", "")).write_bytes(b"\0" * 999)
     encoder = Recorded()
     memory = opened(encoder=encoder)
@@ -46,7 +50,11 @@ def test_f32_one_endless_line_is_read_in_bounded_pieces_and_holds_up_no_other_fi
     assert [path for path, _ in report.failed] == ["broken.md"]
     assert report.unembedded == ()
     assert report.duration_s > 0
-    assert max(encoder.lengths) < 4000
+    assert max(map(len, encoder.texts)) < 4000
+    short = [at for at, text in enumerate(encoder.texts) if "zebra" in text or "tiger" in text]
+    endless = [at for at, text in enumerate(encoder.texts) if "abcdefgh" in text]
+    assert len(short) == 2
+    assert max(short) < min(endless)
     for word, path in (("zebra", "zebra.md"), ("long", "long.md"), ("tiger", "tiger.md")):
         assert [hit.topic.id for hit in memory.recall(word, k=1).hits] == [path]
 
