@@ -224,11 +224,16 @@ class Keeper:
         return report
 
     def _give_vectors(self, index: Collection, encoder: Encoder, *, wait_s: float) -> SyncReport:
-        """Gives a few chunks their vectors; who is making some is only waited for where that ends soon.
+        """Gives a few chunks their vectors, unless there are many and a background that makes them, the newest first.
+
+        Who is making some is only waited for where that ends soon.
 
         Raises:
             LockedError: some are missing, and another thread or process makes them.
         """
+        if self._vectors.is_alive() and index.lacks(encoder, most=_INLINE_CHUNKS + 1) > _INLINE_CHUNKS:
+            self._vectors_wanted.set()
+            return SyncReport()
         make = partial(index.sync_vectors, encoder, limit=_INLINE_CHUNKS, stop=self._stop)
         try:
             return make(lock_wait_s=0.0)
