@@ -96,9 +96,9 @@ def noted(environment: dict[str, str]) -> str:
     return log.read_text(encoding="utf-8") if log.exists() else ""
 
 
-def hook(event: str, root: Path, environment: dict[str, str], *words: str) -> str:
+def hook(event: str, root: Path, environment: dict[str, str], *words: str, prompt: str = "zebra crossing") -> str:
     """Runs a hook, which must neither fail nor complain; gives what it says."""
-    said = json.dumps({"session_id": "s", "cwd": str(root), "prompt": "zebra crossing", "source": "startup"})
+    said = json.dumps({"session_id": "s", "cwd": str(root), "prompt": prompt, "source": "startup"})
     done = subprocess.run(
         [sys.executable, "-m", "recall.apps.hooks", event, "--root", str(root), *words],
         env=environment, input=said, capture_output=True, encoding="utf-8", timeout=LONG_S,
@@ -133,10 +133,50 @@ def test_f34_a_hook_that_may_start_nothing_starts_nothing_and_asks_no_network(
     assert noted(spied) == ""
 
 
-def test_f34_f36_a_hook_that_is_out_of_time_leaves_a_trace(write: Write, root: Path, spied: dict[str, str]) -> None:
+def log(environment: dict[str, str]) -> str:
+    """What hooks noted."""
+    return (Path(environment["HOME"]) / ".cache" / "recall" / "hook.log").read_text(encoding="utf-8")
+
+
+def test_f34_a_hook_over_its_budget_gives_the_part_that_is_there_and_the_rest_leaves_a_trace(
+    opened: Open, write: Write, root: Path, spied: dict[str, str]
+) -> None:
+    """The model does not load: the resident process answers by words, or notes that it has nothing."""
     write("a.md", "zebra crossing")
+    opened().reindex()
+    command = [sys.executable, "-c", HANGING, "serve"]
+    with subprocess.Popen(command, env=spied, stdout=subprocess.PIPE, encoding="utf-8") as resident:
+        assert resident.stdout is not None
+        assert resident.stdout.readline().startswith("ready ")
+        hook("session", root, spied, "--timeout-ms", "20000")  # opens the memory
+        assert "zebra crossing" in hook("prompt", root, spied, "--timeout-ms", "5000")
+        assert not Path(spied["HOME"], ".cache", "recall", "hook.log").exists()
+        assert hook("prompt", root, spied, "--timeout-ms", "700", prompt="walrus") == ""
+        resident.kill()
+    assert "found nothing in time" in log(spied)
+
+
+HANGING = """
+import threading
+from recall.apps.cli import main
+from recall.index.hashing import HashingEncoder
+
+HashingEncoder.encode_query = lambda self, text: threading.Event().wait()
+main()
+"""
+
+
+def test_f34_f36_a_hook_that_is_out_of_time_leaves_a_trace_and_the_next_turn_is_told_once(
+    opened: Open, write: Write, root: Path, spied: dict[str, str]
+) -> None:
+    write("a.md", "zebra crossing")
+    opened().reindex()
     assert hook("prompt", root, spied, "--no-start", "--timeout-ms", "1") == ""
-    assert "TimeoutError" in (Path(spied["HOME"]) / ".cache" / "recall" / "hook.log").read_text(encoding="utf-8")
+    assert "no time for an answer" in log(spied)
+    told = "The last prompt was answered without memories: the time did not suffice."
+    answers = [hook("prompt", root, spied, "--no-start", "--timeout-ms", "20000") for _ in range(2)]
+    assert all("zebra crossing" in answer for answer in answers)
+    assert [told in answer for answer in answers] == [True, False]
 
 
 # --- prefetch
