@@ -15,10 +15,9 @@ import os
 import socket
 import sys
 import time
-from binascii import crc32
 from collections import namedtuple
 
-from recall.apps import protocol
+from recall.apps import late, protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,20 +31,17 @@ BUDGET_MS = 90.0
 """What a hook may take with a resident process, unless it is told."""
 ALONE_MS = 400.0
 """The same without one, as at the first prompt after a pause."""
-LATE = "> NOTE: The last prompt was answered without memories: the time did not suffice."
-"""What is said once, with the next answer, after a prompt that got none in time."""
 
 _HOST_EVENT = "UserPromptSubmit"
 _LONGEST_INPUT = 4 * 1024 * 1024
 _LONGEST_LOG = 64 * 1024
-_MARK, _MOST_MARKS = "late-", 64
 # A socket of this machine takes or refuses a connection at once; who is late has to learn which of the two.
 _CONNECT_S = 0.01
 # Of the time left, kept for the way there and back and for printing.
 _MARGIN_S = 0.008
 # Loading what an answer needs takes longer than this on any machine: with less time left it is not begun.
 _LEAST_S = 0.04
-# Noting without a resident process that an answer was shown; with less time left it is left out.
+# Noting that an answer was shown, where that cannot be left to another process; with less time left it is left out.
 _TRACE_S = 0.02
 # After these the model has lost what it was told before.
 _FORGETTING = ("compact", "clear")
@@ -234,27 +230,6 @@ def start_server(file: str) -> None:
     os.close(log)
 
 
-# --- what the next prompt is told
-
-
-def leave_mark(file: str) -> None:
-    """Notes that a prompt got no answer in time; of many that nobody asked for all go."""
-    folder = os.path.dirname(file)
-    marks = [name for name in os.listdir(folder) if name.startswith(_MARK)]
-    for name in marks if len(marks) >= _MOST_MARKS else ():
-        take_mark(os.path.join(folder, name))
-    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-
-
-def take_mark(file: str) -> bool:
-    """Whether there was one; of several that ask one learns it."""
-    try:
-        os.unlink(file)
-    except OSError:
-        return False
-    return True
-
-
 # --- what happens
 
 
@@ -272,7 +247,7 @@ class Turn(namedtuple("Turn", ("request", "place", "form", "mark"))):
 
     def say(self, block: str) -> None:
         """Prints the block, and what became of the last prompt; all has left this process on return."""
-        text = "\n".join(filter(None, (block, f"{LATE}\n" if take_mark(self.mark) else "")))
+        text = "\n".join(filter(None, (block, f"{late.LATE}\n" if late.take_mark(self.mark) else "")))
         if text:
             sys.stdout.buffer.write(wrapped(text, self.form).encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
@@ -298,7 +273,7 @@ def run(event: str, options: Options, *, born: float) -> None:
     place = _place(options, request)
     has_sockets = hasattr(socket, "AF_UNIX")
     file = (options.socket or protocol.socket_file(os.environ)) if has_sockets else ""
-    turn = Turn(request, place, options.format, _mark(file, request, place))
+    turn = Turn(request, place, options.format, late.mark_of(file, request.session or repr(sorted(place.items()))))
     try:
         line = Line(file, until=until) if has_sockets else None
     except (FileNotFoundError, ConnectionRefusedError):
@@ -321,26 +296,19 @@ def _place(options: Options, request: Asked) -> dict[str, str]:
     }
 
 
-def _mark(file: str, request: Asked, place: dict[str, str]) -> str:
-    """Where it is noted that this session was late: beside the socket, which is a folder of the user alone."""
-    folder = os.path.dirname(file) if file else protocol.cache_folder(os.environ)
-    whose = request.session or repr(sorted(place.items()))
-    return os.path.join(folder, f"{_MARK}{crc32(whose.encode('utf-8', 'surrogatepass')):08x}")
-
-
 def _prompt(line: Line, turn: Turn, until: float) -> None:
     timeout_ms = max(0.0, until - time.monotonic() - _MARGIN_S) * 1000
     request = turn.request
     try:
         reply = line.ask("prompt", **turn.place, query=request.prompt, session=request.session, timeout_ms=timeout_ms)
     except TimeoutError:
-        leave_mark(turn.mark)
+        late.leave_mark(turn.mark)
         raise
     if reply.get("error"):
         raise RuntimeError(reply["error"])
     if reply.get("late"):
         note("the resident process found nothing in time")
-        leave_mark(turn.mark)
+        late.leave_mark(turn.mark)
         return
     turn.say(reply.get("prompt", ""))
     if reply.get("prompt"):
@@ -357,11 +325,26 @@ def _answer_here(turn: Turn, until: float) -> None:
     found, why = _in_process(turn.request.prompt, turn.place, until)
     if why:
         note(f"no resident process, and {why}")
-        leave_mark(turn.mark)
+        late.leave_mark(turn.mark)
     elif found is not None:
         turn.say(found.prompt)
-        if found.prompt and until - time.monotonic() > _TRACE_S:
-            found.shown(turn.request.session)
+        if found.prompt:
+            _leave_trace(found, turn.request.session, until)
+
+
+def _leave_trace(found: Answer, session: str, until: float) -> None:
+    """Notes that the answer was shown, which takes longer than the answer: in a process that no host waits for."""
+    if not hasattr(os, "fork"):
+        if until - time.monotonic() > _TRACE_S:
+            found.shown(session)
+        return
+    if os.fork():
+        return
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):  # hosts read to the end of what is open
+        os.dup2(nothing, number)
+    found.shown(session)
 
 
 def _in_process(query: str, place: dict[str, str], until: float) -> tuple[Answer | None, str]:

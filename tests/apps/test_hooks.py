@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recall.apps import hooks, protocol
+from recall.apps import hooks, late, protocol
 from recall.apps.hooks import Asked, Options, asked, parse, wrapped
 from recall.config import Config, EncoderConfig
 from recall.memory.memory import Memory
@@ -259,40 +259,37 @@ def test_after_a_prompt_that_was_late_the_next_of_the_session_says_so_once(
     hook: Hook, memory: Path, home: Path
 ) -> None:
     index(memory, home)
-    late = ("--no-start", "--timeout-ms", "1")
     for session in ("a", "b"):
-        assert hook("latency board", *late, session_id=session) == ""
+        assert hook("latency board", "--no-start", "--timeout-ms", "1", session_id=session) == ""
     patient = ("--no-start", *PATIENT)
     told = hook("latency board", *patient, session_id="a")
     assert told.startswith(BLOCK)
-    assert told.endswith(f"\n\n{hooks.LATE}\n")
-    assert hooks.LATE not in hook("latency board", *patient, session_id="a")
-    assert hooks.LATE not in hook("latency board", *patient, session_id="c")
+    assert told.endswith(f"\n\n{late.LATE}\n")
+    assert late.LATE not in hook("latency board", *patient, session_id="a")
+    assert late.LATE not in hook("latency board", *patient, session_id="c")
     context = json.loads(hook("zebra", *patient, "--format", "json", session_id="b"))["hookSpecificOutput"]
-    assert context["additionalContext"] == f"{hooks.LATE}\n"  # also where nothing fits
+    assert context["additionalContext"] == f"{late.LATE}\n"  # also where nothing fits
     assert hook("zebra", *patient, session_id="b") == ""
 
 
 def test_without_a_session_the_next_prompt_of_the_place_is_told(hook: Hook, memory: Path, home: Path) -> None:
     index(memory, home)
     assert hook("latency board", "--no-start", "--timeout-ms", "1", session_id=None) == ""
-    assert hooks.LATE not in hook("latency board", "--no-start", *PATIENT, "--project", str(home), session_id=None)
-    assert hooks.LATE in hook("latency board", "--no-start", *PATIENT, session_id=None)
+    assert late.LATE not in hook("latency board", "--no-start", *PATIENT, "--project", str(home), session_id=None)
+    assert late.LATE in hook("latency board", "--no-start", *PATIENT, session_id=None)
 
 
 def test_of_marks_that_nobody_asks_for_only_some_stay(tmp_path: Path) -> None:
     (tmp_path / "other.sock").touch()
     for number in range(1000):
-        hooks.leave_mark(str(tmp_path / f"late-{number}"))
+        late.leave_mark(str(tmp_path / f"late-{number}"))
     assert len(list(tmp_path.iterdir())) <= 65
     assert (tmp_path / "other.sock").exists()
-    assert hooks.take_mark(str(tmp_path / "late-999"))
-    assert not hooks.take_mark(str(tmp_path / "late-999"))
+    assert late.take_mark(str(tmp_path / "late-999"))
+    assert not late.take_mark(str(tmp_path / "late-999"))
 
 
-def test_after_a_resident_process_that_was_late_the_next_prompt_says_so(
-    resident: Path, hook: Hook
-) -> None:
+def test_after_a_resident_process_that_was_late_the_next_prompt_says_so(resident: Path, hook: Hook) -> None:
     file = resident.with_name("hangs.sock")
     with socket.socket(socket.AF_UNIX) as hanging:
         hanging.bind(str(file))
@@ -300,8 +297,8 @@ def test_after_a_resident_process_that_was_late_the_next_prompt_says_so(
         assert hook("latency board", "--socket", str(file), "--timeout-ms", "300") == ""
     told = hook("latency board", *PATIENT)
     assert told.startswith(BLOCK)
-    assert hooks.LATE in told
-    assert hooks.LATE not in hook("latency", *PATIENT)
+    assert late.LATE in told
+    assert late.LATE not in hook("latency", *PATIENT)
 
 
 def test_a_process_that_hangs_holds_nobody_up(home: Path, hook: Hook, log: Callable[[], str]) -> None:
@@ -409,7 +406,7 @@ def clean() -> dict[str, Any]:
 def test_the_hook_loads_only_the_standard_library_and_little_of_it() -> None:
     modules = loaded("import recall.apps.hooks")
     ours = {name for name in modules if name.split(".")[0] == "recall"}
-    assert ours == {"recall", "recall.apps", "recall.apps.hooks", "recall.apps.protocol"}
+    assert ours == {"recall", "recall.apps", "recall.apps.hooks", "recall.apps.late", "recall.apps.protocol"}
     assert {name.split(".")[0].lstrip("_") for name in modules - ours} <= sys.stdlib_module_names | {
         name.lstrip("_") for name in sys.stdlib_module_names
     }
