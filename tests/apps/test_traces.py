@@ -90,6 +90,7 @@ def environment(home: Path) -> dict[str, str]:
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with paths short enough for sockets."""
     folder = tmp_path_factory.mktemp("t")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     for name, value in environment(folder).items():
         monkeypatch.setenv(name, value)
     return folder
