@@ -17,7 +17,7 @@ import sys
 import time
 from collections import namedtuple
 
-from recall.apps import protocol
+from recall.apps import late, protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,15 +28,20 @@ if TYPE_CHECKING:
 EVENTS = ("prompt", "session")
 FORMATS = ("text", "json")
 BUDGET_MS = 90.0
+"""What a hook may take with a resident process, unless it is told."""
+ALONE_MS = 400.0
+"""The same without one, as at the first prompt after a pause."""
 
 _HOST_EVENT = "UserPromptSubmit"
 _LONGEST_INPUT = 4 * 1024 * 1024
 _LONGEST_LOG = 64 * 1024
+# A socket of this machine takes or refuses a connection at once; who is late has to learn which of the two.
+_CONNECT_S = 0.01
 # Of the time left, kept for the way there and back and for printing.
 _MARGIN_S = 0.008
 # Loading what an answer needs takes longer than this on any machine: with less time left it is not begun.
 _LEAST_S = 0.04
-# Noting without a resident process that an answer was shown; with less time left it is left out.
+# Noting that an answer was shown, where that cannot be left to another process; with less time left it is left out.
 _TRACE_S = 0.02
 # After these the model has lost what it was told before.
 _FORGETTING = ("compact", "clear")
@@ -46,7 +51,7 @@ class Options(
     namedtuple(
         "Options",
         ("root", "project", "layout", "user_root", "format", "timeout_ms", "socket", "start"),
-        defaults=("", "", "", "", "text", BUDGET_MS, "", True),
+        defaults=("", "", "", "", "text", None, "", True),
     )
 ):
     """What the command line says.
@@ -57,7 +62,8 @@ class Options(
         layout: the host whose folders to use, "" to find out.
         user_root: the folder of memory across projects, "" for the host's.
         format: `text` for the bare block, `json` for the form in which hosts take additional context.
-        timeout_ms: what the whole may take, counted from the start of this process.
+        timeout_ms: what the whole may take, counted from the start of this process; None for BUDGET_MS, and ALONE_MS
+            without a resident process.
         socket: where the resident process listens, "" for the usual place.
         start: whether to start one when there is none.
     """
@@ -99,7 +105,9 @@ def parse(words: list[str]) -> tuple[str, Options]:
             events.append(word)
         else:
             raise ValueError(f"cannot understand {word!r}")
-    options = Options(**{**given, "timeout_ms": float(given.get("timeout_ms", BUDGET_MS))})
+    if "timeout_ms" in given:
+        given["timeout_ms"] = float(given["timeout_ms"])
+    options = Options(**given)
     if len(events) != 1 or options.format not in FORMATS:
         raise ValueError(f"needs one event of {', '.join(EVENTS)} and a format of {', '.join(FORMATS)}")
     return events[0], options
@@ -146,7 +154,7 @@ class Line:
         self._until = until
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._socket.settimeout(self._left())
+            self._socket.settimeout(max(_CONNECT_S, until - time.monotonic()))
             self._socket.connect(file)
             if not protocol.is_own(self._socket):
                 raise PermissionError(f"{file} is served by another user")
@@ -230,6 +238,26 @@ def start_server(file: str) -> None:
 # --- what happens
 
 
+class Turn(namedtuple("Turn", ("request", "place", "form", "mark"))):
+    """One prompt.
+
+    Attributes:
+        request: what the host said.
+        place: which memory is meant, as the resident process takes it.
+        form: one of FORMATS.
+        mark: the file that says that the last prompt of this session, or else of this place, got no answer in time.
+    """
+
+    __slots__ = ()
+
+    def say(self, block: str) -> None:
+        """Prints the block, and what became of the last prompt; all has left this process on return."""
+        text = "\n".join(filter(None, (block, f"{late.LATE}\n" if late.take_mark(self.mark) else "")))
+        if text:
+            sys.stdout.buffer.write(wrapped(text, self.form).encode("utf-8", "replace"))
+            sys.stdout.buffer.flush()
+
+
 def run(event: str, options: Options, *, born: float) -> None:
     """Does what the event asks for.
 
@@ -241,69 +269,94 @@ def run(event: str, options: Options, *, born: float) -> None:
     Raises:
         Exception: whatever goes wrong; `main` sees to it that the host never hears of it.
     """
-    until = born + options.timeout_ms / 1000
+    until, until_alone = (
+        born + (limit if options.timeout_ms is None else options.timeout_ms) / 1000 for limit in (BUDGET_MS, ALONE_MS)
+    )
     request = asked(_read(until))
     if event == "prompt" and not request.prompt.strip():
         return
-    place = {
+    place = _place(options, request)
+    has_sockets = hasattr(socket, "AF_UNIX")
+    file = (options.socket or protocol.socket_file(os.environ)) if has_sockets else ""
+    turn = Turn(request, place, options.format, late.mark_of(file, request.session or repr(sorted(place.items()))))
+    try:
+        line = Line(file, until=until) if has_sockets else None
+    except (FileNotFoundError, ConnectionRefusedError):
+        line = None
+        if options.start:
+            start_server(file)
+    if line is None and event == "prompt":
+        _answer_here(turn, until_alone)
+    elif line is not None:
+        with line:
+            _prompt(line, turn, until) if event == "prompt" else _session(line, request, place)
+
+
+def _place(options: Options, request: Asked) -> dict[str, str]:
+    return {
         "root": os.path.abspath(options.root) if options.root else "",
         "project": os.path.abspath(options.project) if options.project else request.cwd or os.getcwd(),
         "layout": options.layout,
         "user_root": os.path.abspath(options.user_root) if options.user_root else "",
     }
-    if not hasattr(socket, "AF_UNIX"):
-        _answer_here(request, place, options, until)
-        return
-    file = options.socket or protocol.socket_file(os.environ)
-    try:
-        line = Line(file, until=until)
-    except (FileNotFoundError, ConnectionRefusedError):
-        if options.start:
-            start_server(file)
-        if event == "prompt":
-            _answer_here(request, place, options, until)
-        return
-    with line:
-        (_prompt if event == "prompt" else _session)(line, request, place, options, until)
 
 
-def _prompt(line: Line, request: Asked, place: dict[str, str], options: Options, until: float) -> None:
+def _prompt(line: Line, turn: Turn, until: float) -> None:
     timeout_ms = max(0.0, until - time.monotonic() - _MARGIN_S) * 1000
-    reply = line.ask("prompt", **place, query=request.prompt, session=request.session, timeout_ms=timeout_ms)
+    request = turn.request
+    try:
+        reply = line.ask("prompt", **turn.place, query=request.prompt, session=request.session, timeout_ms=timeout_ms)
+    except TimeoutError:
+        late.leave_mark(turn.mark)
+        raise
     if reply.get("error"):
         raise RuntimeError(reply["error"])
+    if reply.get("late"):
+        note("the resident process found nothing in time")
+        late.leave_mark(turn.mark)
+        return
+    turn.say(reply.get("prompt", ""))
     if reply.get("prompt"):
-        _say(reply["prompt"], options.format)
         line.tell("shown")
 
 
-def _session(line: Line, request: Asked, place: dict[str, str], options: Options, until: float) -> None:
+def _session(line: Line, request: Asked, place: dict[str, str]) -> None:
     if request.source in _FORGETTING and request.session:
         line.ask("compacted", session=request.session)
     line.ask("ping", **place)
 
 
-def _say(block: str, form: str) -> None:
-    """Prints the block, if there is one; it has left this process on return."""
-    if block:
-        sys.stdout.buffer.write(wrapped(block, form).encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
+def _answer_here(turn: Turn, until: float) -> None:
+    found, why = _in_process(turn.request.prompt, turn.place, until)
+    if why:
+        note(f"no resident process, and {why}")
+        late.leave_mark(turn.mark)
+    elif found is not None:
+        turn.say(found.prompt)
+        if found.prompt:
+            _leave_trace(found, turn.request.session, until)
 
 
-def _answer_here(request: Asked, place: dict[str, str], options: Options, until: float) -> None:
-    found = _in_process(request.prompt, place, until)
-    if found is not None and found.prompt:
-        _say(found.prompt, options.format)
+def _leave_trace(found: Answer, session: str, until: float) -> None:
+    """Notes that the answer was shown, which takes longer than the answer: in a process that no host waits for."""
+    if not hasattr(os, "fork"):
         if until - time.monotonic() > _TRACE_S:
-            found.shown(request.session)
+            found.shown(session)
+        return
+    if os.fork():
+        return
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):  # hosts read to the end of what is open
+        os.dup2(nothing, number)
+    found.shown(session)
 
 
-def _in_process(query: str, place: dict[str, str], until: float) -> Answer | None:
-    """What words alone find in the index as it is, if that can be had in time."""
+def _in_process(query: str, place: dict[str, str], until: float) -> tuple[Answer | None, str]:
+    """What words alone find in the index as it is, and why that could not be had in time, "" when it could."""
     left = until - time.monotonic()
     if left < _LEAST_S:
-        note("no resident process, and no time for an answer without one")
-        return None
+        return None, "no time for an answer without one"
     import threading
 
     found: list[Answer] = []
@@ -319,9 +372,9 @@ def _in_process(query: str, place: dict[str, str], until: float) -> Answer | Non
     worker = threading.Thread(target=search, daemon=True)
     worker.start()
     worker.join(left)
-    if worker.is_alive():
-        note("no resident process, and the time did not suffice for an answer without one")
-    return found[0] if found else None
+    if found:
+        return found[0], ""
+    return None, "the time did not suffice for an answer without one" if worker.is_alive() else ""
 
 
 def _read(until: float) -> bytes:

@@ -21,6 +21,7 @@ from recall.memory.memory import Memory
 from recall.memory.opening import find, load_config
 from recall.memory.watch import is_installed
 from recall.search.delivery import Delivery, PrefetchSession, ids
+from recall.search.types import Drop
 from recall.store.traces import Origin
 
 logger = logging.getLogger(__name__)
@@ -203,6 +204,7 @@ class Told:
         root: the memory that answered.
         ms: how long it took.
         memory: what notes that it was shown.
+        late: whether there is no delivery because the time did not suffice for one.
     """
 
     delivery: Delivery | None
@@ -210,6 +212,7 @@ class Told:
     root: Path
     ms: float
     memory: Memory | None = None
+    late: bool = False
 
     def shown(self) -> None:
         """It has reached the model: that leaves a trace."""
@@ -219,7 +222,7 @@ class Told:
     def reply(self) -> dict[str, object]:
         """The reply to the client."""
         if self.delivery is None:
-            return {"prompt": "", "phase": None, "strategy": "none", "ids": [], "ms": self.ms}
+            return {"prompt": "", "phase": None, "strategy": "none", "ids": [], "ms": self.ms, "late": self.late}
         recall = self.delivery.recall
         found = [hit.topic.id for hit in recall.hits]
         return {
@@ -284,5 +287,6 @@ def recall(memories: Memories, sessions: Sessions, request: Request, *, begun: f
         try:
             delivery = handle.first(max(0.0, request.timeout_ms / 1000 - (time.monotonic() - begun)))
         finally:
-            handle.close()
-    return Told(delivery, request.session, root, round((time.monotonic() - begun) * 1000, 1), memory)
+            drop = handle.close()
+    late = delivery is None and drop is Drop.NO_SAFE_DELIVERY_POINT  # a search that found nothing ends by itself
+    return Told(delivery, request.session, root, round((time.monotonic() - begun) * 1000, 1), memory, late)

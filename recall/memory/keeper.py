@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from recall.errors import EncoderError, IndexFormatError, LockedError
+from recall.index.base import Encoder
 from recall.index.collection import Collection
+from recall.index.folder import VECTORS_LOCK
 from recall.index.snapshot import Snapshot
 from recall.index.sync import Progress, SyncReport, joined
 from recall.memory.bulk import Bulk
@@ -27,9 +29,10 @@ _QUICK_LOOK_S: Final = 0.02
 _QUICK_GLANCE_S: Final = 0.02
 # How many times as long as for a look the background rests before the next one that nobody waits for.
 _REST: Final = 10.0
-# How long an answer that may wait does so for others that read the folders.
+# How long an answer that may wait does so for the background of its own process, which reads what many files say.
 _LOOK_WAIT_S: Final = 5.0
-_VECTORS_WAIT_S: Final = 1.5
+# How long it waits for another process that writes: as long as what one changed file costs, its vectors included.
+_WRITER_WAIT_S: Final = 0.3
 _STOP_WAIT_S: Final = 0.7
 # Rounds of the background that an answer waits for: the one under way may have begun before the files changed.
 _LOOKS: Final = 3
@@ -76,6 +79,7 @@ class Keeper:
         self._look_s = dict.fromkeys(self.indexes, 0.0)
         self._glance_s = 0.0
         self._unread = set(self.indexes)
+        self._passed: set[Collection] = set()
         self._has_words = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="recall-keeper", daemon=True)
         self._warming = threading.Thread(name="recall-warm-up", daemon=True)  # one that was never started
@@ -154,14 +158,17 @@ class Keeper:
 
     def shows_look(self, snapshots: Sequence[Snapshot]) -> bool:
         """Whether these snapshots, one of each index, hold what the last look saw."""
-        return all(index.shows_look(shown) for index, shown in zip(self.indexes, snapshots, strict=True))
+        return all(
+            not index.behind() if index in self._passed else index.shows_look(shown)
+            for index, shown in zip(self.indexes, snapshots, strict=True)
+        )
 
     def look(self, *, load_model: bool, glances: bool = False, waits_for_vectors: bool = True) -> str:
         """Reads what changed in the folders, and gives a few changed topics their vectors.
 
         Args:
-            load_model: wait for the model, and for another thread or process that reads the folders; else vectors are
-                only made when the model is loaded already, and nobody is waited for.
+            load_model: wait for the model, for what the background reads, and a moment for another thread or process
+                that writes; else vectors are only made when the model is loaded already, and nobody is waited for.
             glances: leave out what takes long to notice, files that were edited in place.
             waits_for_vectors: with `load_model`, also wait for a process that makes vectors.
 
@@ -169,8 +176,7 @@ class Keeper:
             What could not be done, in a sentence; "" when all was.
         """
         wait_s = _LOOK_WAIT_S if load_model else 0.0
-        # A small new memory is embedded by then; a large one is not worth a longer wait.
-        vectors_wait_s = _VECTORS_WAIT_S if load_model and waits_for_vectors else 0.0
+        vectors_wait_s = _WRITER_WAIT_S if load_model and waits_for_vectors else 0.0
         start = time.perf_counter()
         read = _glance_at if glances else partial(self._look_at, wait_s=wait_s)
         notes = [_attempt(partial(read, index)) for index in self.indexes]
@@ -180,11 +186,7 @@ class Keeper:
             self._model.warm_up()
         if self._model.is_warm and (encoder := self._model.encoder) is not None:
             notes += [
-                _attempt(
-                    partial(
-                        index.sync_vectors, encoder, limit=_INLINE_CHUNKS, lock_wait_s=vectors_wait_s, stop=self._stop
-                    )
-                )
+                _attempt(partial(self._give_vectors, index, encoder, wait_s=vectors_wait_s))
                 for index in self.indexes
                 if not index.is_held
             ]
@@ -198,10 +200,50 @@ class Keeper:
             if index.is_held:
                 return SyncReport(note=ANEW)
             rounds = self._rounds
-            report = self._sync_words(index, until - time.monotonic())
+            report = self._read_or_pass(index, min(_WRITER_WAIT_S, until - time.monotonic()))
             if not report.left or not self._await_round(rounds, until - time.monotonic()):
                 break
         return replace(report, note=_UNREAD) if report.left else report
+
+    def _read_or_pass(self, index: Collection, wait_s: float) -> SyncReport:
+        """Reads what changed; who is writing is only waited for where anything did.
+
+        Raises:
+            LockedError: something changed, and another thread or process kept writing.
+        """
+        try:
+            report = self._sync_words(index, 0.0)
+        except LockedError:
+            if not index.behind():
+                self._passed.add(index)
+                return SyncReport()
+            if wait_s <= 0:
+                raise
+            report = self._sync_words(index, wait_s)
+        self._passed.discard(index)
+        return report
+
+    def _give_vectors(self, index: Collection, encoder: Encoder, *, wait_s: float) -> SyncReport:
+        """Gives a few chunks their vectors, unless there are many and a background that makes them, the newest first.
+
+        Who is making some is only waited for where that ends soon.
+
+        Raises:
+            LockedError: some are missing, and another thread or process makes them.
+        """
+        if self._vectors.is_alive() and index.lacks(encoder, most=_INLINE_CHUNKS + 1) > _INLINE_CHUNKS:
+            self._vectors_wanted.set()
+            return SyncReport()
+        make = partial(index.sync_vectors, encoder, limit=_INLINE_CHUNKS, stop=self._stop)
+        try:
+            return make(lock_wait_s=0.0)
+        except LockedError:
+            lacking = index.lacks(encoder, most=_INLINE_CHUNKS + 1)
+            if not lacking:
+                return SyncReport()
+            if wait_s <= 0 or lacking > _INLINE_CHUNKS:
+                raise
+            return make(lock_wait_s=wait_s)
 
     def _await_round(self, last: int, wait_s: float) -> bool:
         """Has the background read what is new, and waits until it did; False when it takes longer."""
@@ -344,8 +386,9 @@ def _attempt(sync: Callable[[], SyncReport]) -> str:
     """Runs it; gives what is to be said about it."""
     try:
         return sync().note
-    except LockedError:
-        return "another process or thread is indexing"
+    except LockedError as error:
+        writer = error.holder or "another process"
+        return f"{writer} is {'making vectors' if error.path.name == VECTORS_LOCK else 'writing the index'}"
     except IndexFormatError:  # again and again: somebody throws it away while it is read
         return ANEW
     except (EncoderError, OSError) as error:

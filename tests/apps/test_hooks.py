@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recall.apps import hooks, protocol
+from recall.apps import hooks, late, protocol
 from recall.apps.hooks import Asked, Options, asked, parse, wrapped
 from recall.config import Config, EncoderConfig
 from recall.memory.memory import Memory
@@ -204,14 +204,103 @@ def test_the_command_does_the_same(home: Path, memory: Path) -> None:
 
 def test_without_time_nothing_is_said_but_noted(hook: Hook, log: Callable[[], str]) -> None:
     assert hook("latency board", "--no-start", "--timeout-ms", "1") == ""
-    assert "TimeoutError" in log()
+    assert "no time for an answer" in log() or "TimeoutError" in log()  # the latter where the host was slow to ask
 
 
-def test_an_answer_that_cannot_be_in_time_is_not_begun(home: Path, log: Callable[[], str]) -> None:
+def test_an_answer_that_cannot_be_in_time_is_not_begun(home: Path) -> None:
     place = {"root": "/m", "project": "/", "layout": "", "user_root": ""}
-    assert hooks._in_process("latency", place, time.monotonic() + 0.03) is None
-    assert "no time for an answer" in log()
+    found, why = hooks._in_process("latency", place, time.monotonic() + 0.03)
+    assert found is None
+    assert "no time for an answer" in why
     assert not home.joinpath(".cache/recall/roots").exists()
+
+
+def limits(monkeypatch: pytest.MonkeyPatch, words: list[str], *, listening: Path | None) -> list[float]:
+    """By when the hook that began at 1000 asks the resident process, and answers alone."""
+    seen: list[float] = []
+
+    class Connected(hooks.Line):
+        def __init__(self, file: str, *, until: float) -> None:
+            seen.append(until)
+            super().__init__(file, until=until)
+
+    monkeypatch.setattr(hooks, "Line", Connected)
+    monkeypatch.setattr(hooks, "_read", lambda until: b"latency")
+    monkeypatch.setattr(hooks, "_answer_here", lambda turn, until: seen.append(until))
+    monkeypatch.setattr(hooks, "_prompt", lambda line, turn, until: seen.append(until))
+    event, options = parse(["prompt", "--no-start", *words, *(("--socket", str(listening)) if listening else ())])
+    hooks.run(event, options, born=1000.0)
+    return seen
+
+
+def test_without_a_resident_process_an_answer_may_take_longer_unless_the_host_says_how_long(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the time for the resident process is over before it turns out that there is none."""
+    assert limits(monkeypatch, [], listening=None) == pytest.approx([1000.09, 1000.4])
+
+
+def test_what_the_host_says_holds_with_and_without_a_resident_process(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert limits(monkeypatch, ["--timeout-ms", "20"], listening=None) == pytest.approx([1000.02, 1000.02])
+
+
+def test_with_a_resident_process_the_usual_time_holds(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home / "here.sock"
+    with socket.socket(socket.AF_UNIX) as there:
+        there.bind(str(file))
+        there.listen()
+        assert limits(monkeypatch, [], listening=file) == pytest.approx([1000.09, 1000.09])
+
+
+# --- what the next prompt is told
+
+
+def test_after_a_prompt_that_was_late_the_next_of_the_session_says_so_once(
+    hook: Hook, memory: Path, home: Path
+) -> None:
+    index(memory, home)
+    for session in ("a", "b"):
+        assert hook("latency board", "--no-start", "--timeout-ms", "1", session_id=session) == ""
+    patient = ("--no-start", *PATIENT)
+    told = hook("latency board", *patient, session_id="a")
+    assert told.startswith(BLOCK)
+    assert told.endswith(f"\n\n{late.LATE}\n")
+    assert late.LATE not in hook("latency board", *patient, session_id="a")
+    assert late.LATE not in hook("latency board", *patient, session_id="c")
+    context = json.loads(hook("zebra", *patient, "--format", "json", session_id="b"))["hookSpecificOutput"]
+    assert context["additionalContext"] == f"{late.LATE}\n"  # also where nothing fits
+    assert hook("zebra", *patient, session_id="b") == ""
+
+
+def test_without_a_session_the_next_prompt_of_the_place_is_told(hook: Hook, memory: Path, home: Path) -> None:
+    index(memory, home)
+    assert hook("latency board", "--no-start", "--timeout-ms", "1", session_id=None) == ""
+    assert late.LATE not in hook("latency board", "--no-start", *PATIENT, "--project", str(home), session_id=None)
+    assert late.LATE in hook("latency board", "--no-start", *PATIENT, session_id=None)
+
+
+def test_of_marks_that_nobody_asks_for_only_some_stay(tmp_path: Path) -> None:
+    (tmp_path / "other.sock").touch()
+    for number in range(1000):
+        late.leave_mark(str(tmp_path / f"late-{number}"))
+    assert len(list(tmp_path.iterdir())) <= 65
+    assert (tmp_path / "other.sock").exists()
+    assert late.take_mark(str(tmp_path / "late-999"))
+    assert not late.take_mark(str(tmp_path / "late-999"))
+
+
+def test_after_a_resident_process_that_was_late_the_next_prompt_says_so(resident: Path, hook: Hook) -> None:
+    file = resident.with_name("hangs.sock")
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind(str(file))
+        hanging.listen()
+        assert hook("latency board", "--socket", str(file), "--timeout-ms", "300") == ""
+    told = hook("latency board", *PATIENT)
+    assert told.startswith(BLOCK)
+    assert late.LATE in told
+    assert late.LATE not in hook("latency", *PATIENT)
 
 
 def test_a_process_that_hangs_holds_nobody_up(home: Path, hook: Hook, log: Callable[[], str]) -> None:
@@ -319,7 +408,7 @@ def clean() -> dict[str, Any]:
 def test_the_hook_loads_only_the_standard_library_and_little_of_it() -> None:
     modules = loaded("import recall.apps.hooks")
     ours = {name for name in modules if name.split(".")[0] == "recall"}
-    assert ours == {"recall", "recall.apps", "recall.apps.hooks", "recall.apps.protocol"}
+    assert ours == {"recall", "recall.apps", "recall.apps.hooks", "recall.apps.late", "recall.apps.protocol"}
     assert {name.split(".")[0].lstrip("_") for name in modules - ours} <= sys.stdlib_module_names | {
         name.lstrip("_") for name in sys.stdlib_module_names
     }

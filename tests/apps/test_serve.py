@@ -118,6 +118,10 @@ def test_a_prompt_brings_the_block_and_what_is_in_it(prompted: Ask) -> None:
     assert answer["ms"] > 0
 
 
+def test_a_prompt_that_nothing_fits_was_not_late(prompted: Ask) -> None:
+    assert [prompted(query)["late"] for query in ("zebra", "")] == [False, False]
+
+
 @pytest.mark.parametrize("query", ["", "   ", "zebra"])
 def test_a_prompt_that_nothing_fits_brings_nothing(prompted: Ask, query: str) -> None:
     answer = prompted(query, timeout_ms=300)

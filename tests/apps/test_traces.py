@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from click.testing import Result
@@ -23,6 +23,7 @@ PATIENT_MS = 30_000
 
 Run = Callable[..., Result]
 Traces = Callable[..., list[Trace]]
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -89,6 +90,7 @@ def environment(home: Path) -> dict[str, str]:
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with paths short enough for sockets."""
     folder = tmp_path_factory.mktemp("t")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     for name, value in environment(folder).items():
         monkeypatch.setenv(name, value)
     return folder
@@ -130,13 +132,21 @@ def hooked(memory: Path, *words: str, timeout_ms: int = PATIENT_MS) -> str:
     return done.stdout.decode()
 
 
+def awaited(read: Callable[[], T]) -> T:
+    """What it gives once it gives something: the hook leaves its trace after it has ended for the host."""
+    until = time.monotonic() + PATIENCE_S
+    while not (found := read()) and time.monotonic() < until:
+        pass
+    return found
+
+
 def test_a_hook_that_answers_by_itself_leaves_one(home: Path, memory: Path, traces: Traces) -> None:
     assert hooked(memory) == ""  # nothing is indexed yet
     assert traces() == []
     with Memory.open(memory, project=memory, config=load_config(memory)) as opened:
         opened.reindex()
     assert "Grafana" in hooked(memory)
-    (trace,) = traces()
+    (trace,) = awaited(traces)
     assert (trace.surface, trace.session, trace.phase, trace.strategy) == ("hook", "s7", "fast", "hybrid")
     assert trace.hits[0].path == "reference_board.md"
     assert not (home / ".cache" / "recall" / "hook.log").exists()
@@ -149,6 +159,7 @@ def test_a_hook_whose_trace_cannot_be_written_has_answered(
         opened.reindex()
     (home / "cache" / "traces").write_text("in the way", encoding="utf-8")
     assert "Grafana" in hooked(memory)
+    assert awaited((home / ".cache" / "recall" / "hook.log").exists)
     monkeypatch.setenv("RECALL_TRACES__ENABLED", "false")
     (home / "cache" / "traces").unlink()
     assert "Grafana" in hooked(memory)

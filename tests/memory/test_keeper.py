@@ -1,9 +1,11 @@
 """The upkeep of several indexes: a look before an answer, long work in the background, nobody stands in the way."""
 
 import logging
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from logging.handlers import QueueHandler
 from pathlib import Path
@@ -84,6 +86,14 @@ def write(keeper: Keeper, number: int, name: str, text: str = "zebra") -> None:
     (keeper.indexes[number].root / name).write_text(text, encoding="utf-8")
 
 
+@contextmanager
+def locked(keeper: Keeper, name: str) -> Iterator[Callable[[], None]]:
+    """Holds that lock of the first memory, until what it gives is called."""
+    with ExitStack() as stack:
+        stack.enter_context(exclusive(keeper.indexes[0].folder / name, timeout_s=0))
+        yield stack.close
+
+
 def test_a_look_reads_all_folders_and_embeds_a_little(keep: Keep) -> None:
     keeper = keep()
     write(keeper, 0, "a.md")
@@ -109,10 +119,43 @@ def test_one_memory_that_is_locked_keeps_nobody_from_the_other(keep: Keep, lock:
     write(keeper, 1, "b.md")
     with exclusive(keeper.indexes[0].folder / lock, timeout_s=0):
         note = keeper.look(load_model=False)
-    assert "indexing" in note
+    doing = {"words.lock": "writing the index", "vectors.lock": "making vectors"}[lock]
+    assert note == f"process {os.getpid()} is {doing}"
     assert sizes(keeper)[1] == (1, 1)
     assert keeper.look(load_model=False) == ""
     assert sizes(keeper) == [(1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["the same process", "another one"])
+def test_where_nothing_changed_a_locked_memory_is_seen_to_be_true_to_its_files(keep: Keep, is_new: bool) -> None:
+    keeper = keep()
+    write(keeper, 0, "a.md")
+    keeper.look(load_model=True)
+    looking = keep() if is_new else keeper
+    with locked(keeper, "words.lock"), locked(keeper, "vectors.lock"):
+        assert looking.look(load_model=True) == ""
+        assert looking.shows_look(looking.snapshots())
+        write(keeper, 0, "b.md")
+        assert not looking.shows_look(looking.snapshots())
+        assert looking.look(load_model=True) == f"process {os.getpid()} is writing the index"
+    assert looking.look(load_model=True) == ""
+    assert looking.shows_look(looking.snapshots())
+    assert sizes(looking) == [(2, 2), (0, 0)]
+
+
+def test_of_a_writer_that_will_be_done_soon_an_answer_waits_for_the_vectors(
+    keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recall.memory.keeper._WRITER_WAIT_S", LONG_S)
+    keeper = keep()
+    for number in range(17):  # more than an answer makes by itself: for who makes so many nobody waits
+        write(keeper, 0, f"{number}.md")
+    with locked(keeper, "vectors.lock") as let_go:
+        assert keeper.look(load_model=True) == f"process {os.getpid()} is making vectors"
+        (keeper.indexes[0].root / "16.md").unlink()
+        threading.Timer(0.05, let_go).start()
+        assert keeper.look(load_model=True) == ""
+    assert sizes(keeper)[0] == (16, 16)
 
 
 def test_words_are_ready_once_all_folders_were_read(keep: Keep) -> None:
@@ -197,8 +240,8 @@ def test_the_background_makes_what_an_answer_left_also_after_a_reindex(opened: O
     memory.reindex()
     for number in range(40):
         write(f"{number}.md", f"text {number}")
-    assert memory.recall("text").coverage.embedded == 1 + 16
-    assert embedded.count(24).wait(LONG_S)
+    assert memory.recall("text").coverage.embedded == 1  # an answer makes a few itself, and leaves many
+    assert embedded.count(40).wait(LONG_S)
     assert memory.status()[0].coverage.embedded == 41
 
 
@@ -209,7 +252,7 @@ def test_a_background_that_hangs_in_a_model_leaves_words_up_to_date(opened: Open
     write("b.md", "tiger")
     found = memory.recall("tiger")
     assert [hit.topic.id for hit in found.hits] == ["b.md"]
-    assert "indexing" in found.coverage.note
+    assert found.coverage.note == f"process {os.getpid()} is making vectors"
 
 
 def test_work_that_outlives_the_memory_ends_without_a_word(

@@ -72,16 +72,16 @@ def test_b07_deleted_and_edited_files_are_never_served_stale(opened: Open, write
 
 
 def test_b07_while_another_process_indexes_nothing_stale_is_served_and_the_answer_says_what_it_lacks(
-    opened: Open, write: Write, held: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Open, write: Write, held: Callable[[Path], "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("recall.memory.keeper._LOOK_WAIT_S", 0.0)  # as a prefetch does, which waits for nobody
     memory = stale(opened, write)
-    held(next((tmp_path / "cache").rglob("words.lock")))
+    other = held(next((tmp_path / "cache").rglob("words.lock")))
     write("c.md", "zebra again")
     for query in ("zebra crossing", "tiger in the garden"):
         found = memory.recall(query)
         assert (found.hits, found.prompt, found.strategy) == ((), "", Strategy.NONE)
         assert (sorted(found.coverage.behind), found.coverage.behind_count) == (["a.md", "b.md", "c.md"], 3)
+        assert found.coverage.note == f"process {other.pid} is writing the index"
 
 
 def test_b07_an_answer_that_comes_before_the_look_at_a_large_folder_shows_nothing_stale(
@@ -142,16 +142,44 @@ def test_b10_a_deletion_under_a_running_watcher_is_carried_out(
     assert memory.recall("zebra crossing").coverage.topics == 0
 
 
-def test_b11_a_file_that_shrinks_leaves_no_chunk_behind(opened: Open, write: Write) -> None:
+Live = tuple[int, int, int, int]
+
+
+@pytest.fixture
+def live(opened: Open, config: Config, tmp_path: Path) -> Callable[..., tuple[Live, Live]]:
+    """Checks an index; gives its files, topics, topics with vectors and chunks, and those of an index made anew."""
+
+    def counted(memory: Memory) -> Live:
+        (health,) = memory.check()
+        assert health.faults == ()
+        counts = health.counts
+        return counts.files, counts.topics, counts.embedded, counts.chunks
+
+    def both(memory: Memory, settings: Config = config) -> tuple[Live, Live]:
+        elsewhere = settings.index._replace(cache=str(tmp_path / "made anew"))
+        fresh = opened(config=replace(settings, index=elsewhere))
+        fresh.reindex()
+        return counted(memory), counted(fresh)
+
+    return both
+
+
+def test_b11_a_file_that_shrinks_leaves_no_chunk_behind(
+    opened: Open, write: Write, live: Callable[..., tuple[Live, Live]]
+) -> None:
     animals = ("zebra", "tiger", "lion", "walrus", "heron")
     sections = [f"# {animal}\n\n{f'The {animal} sleeps. ' * 200}" for animal in animals]
     memory = opened()
     write("a.md", "\n\n".join(sections))
     memory.reindex()
     assert all(ids(memory.recall(animal)) == ["a.md"] for animal in animals)
+    (before,) = memory.check()
     write("a.md", "\n\n".join(sections[:2]))
     memory.reindex()
     assert [animal for animal in animals if ids(memory.recall(animal))] == ["zebra", "tiger"]
+    now, anew = live(memory)
+    assert now == anew
+    assert 1 < now[-1] < before.counts.chunks
 
 
 def test_b12_files_that_were_there_before_the_watcher_are_found(
@@ -164,7 +192,9 @@ def test_b12_files_that_were_there_before_the_watcher_are_found(
 
 
 @pytest.mark.model
-def test_b14_a_forgotten_memory_is_gone_from_the_vectors_too(opened: Open, write: Write, with_model: Config) -> None:
+def test_b14_a_forgotten_memory_is_gone_from_the_vectors_too(
+    opened: Open, write: Write, with_model: Config, live: Callable[..., tuple[Live, Live]]
+) -> None:
     file = write("a.md", "我们周二发布上线，周五不发布。")
     write("b.md", "The user drinks tea without milk.")
     memory = opened(config=with_model)
@@ -175,6 +205,7 @@ def test_b14_a_forgotten_memory_is_gone_from_the_vectors_too(opened: Open, write
     found = memory.recall(asked)
     assert ids(found) == []
     assert (found.coverage.topics, found.coverage.embedded) == (1, 1)
+    assert live(memory, with_model) == ((1, 1, 1, 1), (1, 1, 1, 1))
 
 
 @pytest.mark.model

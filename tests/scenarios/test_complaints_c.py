@@ -37,10 +37,9 @@ def indexed(opened: Open, write: Write) -> Memory:
 
 @pytest.mark.parametrize("other", [HashingEncoder(768), Other()], ids=["c18, another width", "c20, the same width"])
 def test_c18_c20_vectors_of_another_model_are_not_searched_words_answer_and_both_models_are_named(
-    indexed: Memory, opened: Open, other: HashingEncoder, held: Held, monkeypatch: pytest.MonkeyPatch
+    indexed: Memory, opened: Open, other: HashingEncoder, held: Held
 ) -> None:
     """While somebody else keeps the vectors from being made anew, which else the answer itself begins with."""
-    monkeypatch.setattr("recall.memory.keeper._VECTORS_WAIT_S", 0.0)
     (status,) = indexed.status()
     assert status.encoder == HashingEncoder(384).fingerprint
     held(status.folder / "vectors.lock")

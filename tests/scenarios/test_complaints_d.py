@@ -1,5 +1,6 @@
 """Complaints from the field, group D: damage, and two processes at one memory."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -70,6 +71,46 @@ def test_d25_readers_are_never_blocked_by_a_process_that_writes(
     memory.reindex()
     held(memory.status()[0].folder / lock)
     assert ids(memory.prefetch("zebra crossing").first()) == ["a.md"]
+
+
+def test_d25_a_recall_where_nothing_changed_asks_for_no_lock_and_lacks_nothing(
+    opened: Open, write: Write, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the process that was there before as in a new one, while another holds both locks to the end of the test."""
+    monkeypatch.setattr("recall.memory.keeper._WRITER_WAIT_S", 30 * LONG_S)  # to wait at all is to hang
+    animals = ("zebra", "tiger", "lion")
+    for animal in animals:
+        write(f"{animal}.md", f"words of a {animal}")
+    before = opened()
+    before.reindex()
+    folder = before.status()[0].folder
+    writers = [held(folder / lock) for lock in ("words.lock", "vectors.lock")]
+    for memory in (before, opened()):
+        for animal in animals:
+            found = memory.recall(animal)
+            assert ids(found) == [f"{animal}.md"]
+            assert (found.coverage.embedded, found.coverage.behind, found.coverage.note) == (3, (), "")
+    assert [writer.poll() for writer in writers] == [None, None]
+
+
+def test_d25_a_recall_that_a_writer_keeps_from_reading_a_change_answers_from_what_is_there_and_names_who_writes(
+    opened: Open, write: Write, held: Held, cli: Cli
+) -> None:
+    write("a.md", "zebra crossing")
+    memory = opened()
+    memory.reindex()
+    folder = memory.status()[0].folder
+    writer, _ = held(folder / "words.lock"), held(folder / "vectors.lock")
+    write("b.md", "tiger in the garden")
+    for found in (memory.recall("zebra crossing"), opened().recall("zebra crossing")):
+        assert ids(found) == ["a.md"]
+        assert (found.coverage.behind, found.coverage.behind_count) == (("b.md",), 1)
+        assert found.coverage.note == f"process {writer.pid} is writing the index"
+    answer = json.loads(cli("search", "zebra crossing", "--json").stdout)
+    assert [hit["id"] for hit in answer["hits"]] == ["a.md"]
+    assert f"process {writer.pid} is writing the index" in answer["coverage"]["note"]
+    assert answer["coverage"]["behind"] == ["b.md"]
+    assert writer.poll() is None
 
 
 def test_d25_a_second_writer_waits_for_the_first(opened: Open, write: Write, held: Held) -> None:

@@ -23,21 +23,25 @@ Open = Callable[..., Memory]
 
 
 class Recorded(HashingEncoder):
-    """Remembers how long the texts were that it was given."""
+    """Remembers the texts that it was given."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lengths: list[int] = []
+        self.texts: list[str] = []
 
     def encode_documents(self, texts: Sequence[str]) -> Vectors:
-        self.lengths += map(len, texts)
+        self.texts += texts
         return super().encode_documents(texts)
 
 
-def test_f32_one_endless_line_is_read_in_bounded_pieces_and_holds_up_no_other_file(opened: Open, write: Write) -> None:
-    write("long.md", "abcdefgh" * 625_000)
+def test_f32_one_endless_line_is_read_in_bounded_pieces_and_holds_up_no_other_file(
+    opened: Open, write: Write, root: Path
+) -> None:
     write("zebra.md", "zebra crossing")
     write("tiger.md", "tiger in the garden")
+    for file in root.iterdir():
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    write("long.md", "abcdefgh" * 625_000)  # the newest, which else comes first
     (write("broken.md", "")).write_bytes(b"\0" * 999)
     encoder = Recorded()
     memory = opened(encoder=encoder)
@@ -46,7 +50,11 @@ def test_f32_one_endless_line_is_read_in_bounded_pieces_and_holds_up_no_other_fi
     assert [path for path, _ in report.failed] == ["broken.md"]
     assert report.unembedded == ()
     assert report.duration_s > 0
-    assert max(encoder.lengths) < 4000
+    assert max(map(len, encoder.texts)) < 4000
+    short = [at for at, text in enumerate(encoder.texts) if "zebra" in text or "tiger" in text]
+    endless = [at for at, text in enumerate(encoder.texts) if "abcdefgh" in text]
+    assert len(short) == 2
+    assert max(short) < min(endless)
     for word, path in (("zebra", "zebra.md"), ("long", "long.md"), ("tiger", "tiger.md")):
         assert [hit.topic.id for hit in memory.recall(word, k=1).hits] == [path]
 
@@ -88,9 +96,9 @@ def noted(environment: dict[str, str]) -> str:
     return log.read_text(encoding="utf-8") if log.exists() else ""
 
 
-def hook(event: str, root: Path, environment: dict[str, str], *words: str) -> str:
+def hook(event: str, root: Path, environment: dict[str, str], *words: str, prompt: str = "zebra crossing") -> str:
     """Runs a hook, which must neither fail nor complain; gives what it says."""
-    said = json.dumps({"session_id": "s", "cwd": str(root), "prompt": "zebra crossing", "source": "startup"})
+    said = json.dumps({"session_id": "s", "cwd": str(root), "prompt": prompt, "source": "startup"})
     done = subprocess.run(
         [sys.executable, "-m", "recall.apps.hooks", event, "--root", str(root), *words],
         env=environment, input=said, capture_output=True, encoding="utf-8", timeout=LONG_S,
@@ -125,10 +133,50 @@ def test_f34_a_hook_that_may_start_nothing_starts_nothing_and_asks_no_network(
     assert noted(spied) == ""
 
 
-def test_f34_f36_a_hook_that_is_out_of_time_leaves_a_trace(write: Write, root: Path, spied: dict[str, str]) -> None:
+def log(environment: dict[str, str]) -> str:
+    """What hooks noted."""
+    return (Path(environment["HOME"]) / ".cache" / "recall" / "hook.log").read_text(encoding="utf-8")
+
+
+def test_f34_a_hook_over_its_budget_gives_the_part_that_is_there_and_the_rest_leaves_a_trace(
+    opened: Open, write: Write, root: Path, spied: dict[str, str]
+) -> None:
+    """The model does not load: the resident process answers by words, or notes that it has nothing."""
     write("a.md", "zebra crossing")
+    opened().reindex()
+    command = [sys.executable, "-c", HANGING, "serve"]
+    with subprocess.Popen(command, env=spied, stdout=subprocess.PIPE, encoding="utf-8") as resident:
+        assert resident.stdout is not None
+        assert resident.stdout.readline().startswith("ready ")
+        hook("session", root, spied, "--timeout-ms", "20000")  # opens the memory
+        assert "zebra crossing" in hook("prompt", root, spied, "--timeout-ms", "5000")
+        assert not Path(spied["HOME"], ".cache", "recall", "hook.log").exists()
+        assert hook("prompt", root, spied, "--timeout-ms", "700", prompt="walrus") == ""
+        resident.kill()
+    assert "found nothing in time" in log(spied)
+
+
+HANGING = """
+import threading
+from recall.apps.cli import main
+from recall.index.hashing import HashingEncoder
+
+HashingEncoder.encode_query = lambda self, text: threading.Event().wait()
+main()
+"""
+
+
+def test_f34_f36_a_hook_that_is_out_of_time_leaves_a_trace_and_the_next_turn_is_told_once(
+    opened: Open, write: Write, root: Path, spied: dict[str, str]
+) -> None:
+    write("a.md", "zebra crossing")
+    opened().reindex()
     assert hook("prompt", root, spied, "--no-start", "--timeout-ms", "1") == ""
-    assert "TimeoutError" in (Path(spied["HOME"]) / ".cache" / "recall" / "hook.log").read_text(encoding="utf-8")
+    assert "no time for an answer" in log(spied)
+    told = "The last prompt was answered without memories: the time did not suffice."
+    answers = [hook("prompt", root, spied, "--no-start", "--timeout-ms", "20000") for _ in range(2)]
+    assert all("zebra crossing" in answer for answer in answers)
+    assert [told in answer for answer in answers] == [True, False]
 
 
 # --- prefetch
