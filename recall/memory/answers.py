@@ -123,7 +123,10 @@ class Answers:
         return self._finished(query, found, Strategy.HEURISTIC, self._coverage(snapshots), start)
 
     def considered(self, query: str, wanted: Filter) -> Recall:
-        """The refined search of a prefetch: looks at the folder first; when that takes long, wholly only afterwards."""
+        """The refined search of a prefetch: looks at the folder first; when that takes long, wholly only afterwards.
+
+        Where it finds nothing, there is no answer that a whole look would delay.
+        """
         if not query.strip():
             return Recall(query)
         if self._keeper.looks_quickly:
@@ -131,6 +134,8 @@ class Answers:
         note = self._keeper.look(load_model=False, glances=True) if self._keeper.glances_quickly else _NOT_LOOKED
         snapshots = self._keeper.snapshots(patience_s=_FIRST_WORDS_S)
         answer = self._answer(query, self._settings.k, wanted, _State(snapshots, note or _GLANCED))
+        if not answer.hits and self._keeper.looks_in_time:
+            return self._answer(query, self._settings.k, wanted, self._looked(load_model=False))
         self._keeper.look_soon()
         return answer
 

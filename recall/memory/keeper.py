@@ -26,7 +26,9 @@ logger = logging.getLogger(__name__)
 _INLINE_CHUNKS: Final = 16
 # A look at the folders that takes longer than this comes after the answer of a prefetch, not before it.
 _QUICK_LOOK_S: Final = 0.02
-_QUICK_GLANCE_S: Final = 0.02
+_QUICK_GLANCE_S: Final = 0.04
+# Where nothing was found, an answer that comes late is better than none, if it does so within this.
+_LATE_LOOK_S: Final = 0.3
 # How many times as long as for a look the background rests before the next one that nobody waits for.
 _REST: Final = 10.0
 # How long an answer that may wait does so for the background of its own process, which reads what many files say.
@@ -138,6 +140,11 @@ class Keeper:
     def looks_quickly(self) -> bool:
         """Whether the last look at the folders took so little that an answer can wait for one."""
         return sum(self._look_s.values()) <= _QUICK_LOOK_S
+
+    @property
+    def looks_in_time(self) -> bool:
+        """Whether a late answer can wait for a look at the folders."""
+        return sum(self._look_s.values()) <= _LATE_LOOK_S
 
     @property
     def glances_quickly(self) -> bool:

@@ -117,6 +117,22 @@ def test_in_a_large_folder_what_came_went_or_was_exchanged_shows_at_once(
     assert "lion" in (memory.prefetch("lion").first(LONG_S) or found).recall.prompt
 
 
+def test_in_a_large_folder_a_text_edited_in_place_is_found_late_where_nothing_else_is(
+    opened: Open, write: Write, patient: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "_QUICK_LOOK_S", -1.0)  # no whole look is quick
+    file = write("edited.md", "the edited zebra crossing")
+    for place in (file, file.parent):  # what changed a moment ago is looked at in any case
+        os.utime(place, (1e9, 1e9))
+    memory = opened(config=patient)
+    memory.recall("zebra")
+    write("edited.md", "the edited lion crossing")
+    found = memory.prefetch("lion").first(LONG_S)
+    assert ids(found) == ["edited.md"]
+    assert found is not None
+    assert "lion" in found.recall.prompt
+
+
 def test_excluded_topics_are_not_delivered(opened: Open, write: Write, patient: Config) -> None:
     write("a.md", "zebra crossing")
     write("b.md", "zebra crossing as well")
