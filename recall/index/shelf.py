@@ -1,7 +1,7 @@
 """Vectors of models that a memory used before: who comes back to one, or asks once with another, makes nothing anew.
 
 Each model has a folder of its own below the derived data, a catalog of texts and rows alone beside the file of vectors,
-which index.neighbours reads as it reads another memory's. The models used last are kept; a rebuild throws all away.
+which index.neighbours reads as it reads another memory's. Those put there last are kept; a rebuild throws all away.
 """
 
 import hashlib
@@ -37,7 +37,6 @@ def shelve(catalog: Catalog) -> Path | None:
         return None
     folder = _place(catalog, meta["encoder"])
     if _rows(folder) >= int(meta["rows"]):  # not all of them were taken back since the model was changed last
-        (folder / CATALOG_FILE).touch()
         return None
     disk.delete_folder(folder)
     disk.make_folder(folder, mode=0o700)
@@ -99,7 +98,7 @@ def _rows(folder: Path) -> int:
 
 
 def _by_age(catalog: Catalog) -> list[Path]:
-    """Folders of models, the one used last first."""
+    """Folders of models, the one that was put there last first."""
     ages: dict[Path, float] = {}
     with suppress(FileNotFoundError):
         for folder in catalog.file.with_name(_SHELF).iterdir():
