@@ -76,10 +76,9 @@ class Collection:
         self._lock = threading.RLock()
         self._snapshot: Snapshot | None = None
         self._served: Snapshot | None = None
-        self._held = False
+        self._held = self._closed = False
         self._seen: Seen | None = None
         self._checked: dict[str, Catalog] = {}
-        self._closed = False
         self._home = Home(root, cache)
         self._catalog = self._home.open()
 
@@ -181,8 +180,8 @@ class Collection:
             return self._catalog
 
     def _try_renew(self, *, afresh: bool = False) -> None:
-        wait_s = _LOCK_WAIT_S if self.inline_files is None else 0.0
         with suppress(LockedError, OSError):  # who synchronises will meet it too, and say so
+            wait_s = _LOCK_WAIT_S if self.inline_files is None else 0.0
             self._renew(afresh=afresh, limit=self.inline_files, lock_wait_s=wait_s)
 
     def scan(self) -> Scan:
@@ -204,8 +203,7 @@ class Collection:
             full: read every file, also those that look untouched.
             glances: leave files that were edited in place for the next time, and do nothing, which `left` says, where
                 only a whole look tells what changed.
-            limit: when more files of usual size than that are to be read, do nothing and say so in `left`; None for any
-                number.
+            limit: where more files of usual size are to be read, do nothing and say so in `left`; None for any number.
             lock_wait_s: how long to wait for another process that writes.
             on_progress: told after every batch.
 
@@ -229,7 +227,7 @@ class Collection:
                 if report is None:
                     report = self._apply_scan(catalog, full=full, limit=limit, on_progress=on_progress)
                 if not report.left:
-                    self._seen = Seen(catalog, seen, catalog.words(), report)
+                    self._seen = Seen(catalog, seen, catalog.words(), catalog.generation(), report)
                 return report
 
         try:
@@ -260,12 +258,10 @@ class Collection:
 
     def _apply_difference(self, catalog: Catalog, last: Seen, seen: Look, limit: int | None) -> SyncReport | None:
         """Brings the words up to date by what changed since the last look; None when that does not say enough."""
-        changes = difference(last.look, seen)
+        changes, most = difference(last.look, seen), self.max_file_bytes
         if changes is None:
             return None
-        return apply_difference(
-            catalog, changes, scope=self.scope, max_bytes=self.max_file_bytes, before=last.report, limit=limit
-        )
+        return apply_difference(catalog, changes, scope=self.scope, max_bytes=most, before=last.report, limit=limit)
 
     def _apply_scan(
         self, catalog: Catalog, *, full: bool, limit: int | None, on_progress: Progress | None
@@ -278,7 +274,12 @@ class Collection:
 
     def shows_look(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot holds what the last look saw: others may have begun to make everything anew since."""
-        return self._seen is not None and snapshot.is_of(self._seen.catalog)
+        last = self._seen  # while others make everything anew, one from before may serve
+        return last is not None and snapshot.is_of(last.catalog) and snapshot.generation >= last.generation
+
+    def shows_all(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot is the catalog's last commit, and no file has changed since."""
+        return self._sound(lambda now: snapshot.shows(now, now.generation())) and not self.behind()
 
     def file_count(self) -> int:
         """About how many topic files lie in the root; cheaper than a scan."""
@@ -393,12 +394,11 @@ class Collection:
 
     def snapshot(self) -> Snapshot:
         """The state at the last commit of any process."""
-        served = self._served
-        if served is None:
-            taken = self._sound(self._take)
-            served = self._served  # set meanwhile when the catalog turned out to be gone
-            return taken if served is None else served
-        return served
+        if (served := self._served) is not None:
+            return served
+        taken = self._sound(self._take)
+        served = self._served  # set meanwhile when the catalog turned out to be gone
+        return taken if served is None else served
 
     def _take(self, catalog: Catalog) -> Snapshot:
         last, generation = self._snapshot, catalog.generation()

@@ -126,12 +126,14 @@ class Seen:
         catalog: what it was applied to.
         look: the folder just before.
         words: number of the catalog's last change of words after it; another process may have gone on since.
+        generation: number of its last commit after it, likewise.
         report: what it did.
     """
 
     catalog: Catalog
     look: Look
     words: int
+    generation: int
     report: SyncReport
 
 

@@ -166,7 +166,7 @@ class Keeper:
     def shows_look(self, snapshots: Sequence[Snapshot]) -> bool:
         """Whether these snapshots, one of each index, hold what the last look saw."""
         return all(
-            not index.behind() if index in self._passed else index.shows_look(shown)
+            (index.shows_all if index in self._passed else index.shows_look)(shown)
             for index, shown in zip(self.indexes, snapshots, strict=True)
         )
 
